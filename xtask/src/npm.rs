@@ -73,7 +73,9 @@ pub(crate) fn tests() -> Result<(), Failed> {
     files.sort();
     for backend in ["native", "wasm"] {
         let mut test = Command::new("node");
-        test.args(["--test", "--test-reporter", "dot"]).args(&files).current_dir(&project);
+        test.args(["--test", "--test-reporter", "dot"])
+            .args(&files)
+            .current_dir(&project);
         run(test.env("AGENT99_BACKEND", backend))?;
     }
     node(&project, "gen.mjs", &["--check".as_ref()])?;

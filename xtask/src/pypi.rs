@@ -16,7 +16,17 @@ const PACKAGE: &str = "bindings/python";
 const MATURIN: &str = "maturin==1.16.0";
 
 /// What the tests import, and the checkers of types.
-const TEST_TOOLS: [&str; 5] = ["pytest>=8", "trio", "pydantic>=2", "mypy", "pyright"];
+const TEST_TOOLS: [&str; 8] = [
+    "pytest>=8",
+    "trio",
+    "pydantic>=2",
+    "mypy",
+    "pyright",
+    // For the examples.
+    "pydantic-ai-slim",
+    "smolagents",
+    "langchain-core",
+];
 
 struct Options<'a> {
     profile: &'a str,
@@ -40,6 +50,10 @@ impl<'a> Options<'a> {
                 ["--no-tests", ref rest @ ..] => {
                     options.tests = false;
                     rest
+                }
+                ["--profile", "bench", ..] => {
+                    let text = "maturin would build benchmarks; use release or sandbox";
+                    return Err(Failed(text.to_owned()));
                 }
                 ["--profile", name, ref rest @ ..] => {
                     options.profile = name;

@@ -14,7 +14,7 @@ use agent99::{
 };
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -47,15 +47,28 @@ pub(crate) struct ActiveRun {
 /// Events of a run that the host has not seen. The fuel of the run bounds their number.
 pub(crate) type Happened = Arc<Mutex<Vec<RunEvent>>>;
 
-/// The time of a run while it computes: what the host said at the call, and the time since.
-struct Watch {
+/// The time of a run while it computes: what the host said at the call, and the time since the
+/// first slice of work. Short steps read no clock.
+struct Watch<'a> {
     base: Duration,
-    since: Moment,
+    clock: &'a Arc<dyn Clock>,
+    since: OnceLock<Moment>,
 }
 
-impl RunClock for Watch {
+impl Watch<'_> {
+    /// Time since the first slice of work, which this begins.
+    fn passed(&self) -> Duration {
+        self.since.get_or_init(|| Moment::now(self.clock)).passed()
+    }
+}
+
+impl RunClock for Watch<'_> {
     fn elapsed(&self) -> Duration {
-        self.base + self.since.passed()
+        self.base + self.since.get().map_or(Duration::ZERO, Moment::passed)
+    }
+
+    fn is_past(&self, moment: Duration) -> bool {
+        self.base + self.passed() >= moment
     }
 }
 
@@ -115,9 +128,11 @@ impl ActiveRun {
     }
 
     fn advance(&mut self, handle: u64, elapsed: Duration) -> Stepped {
+        let clock = Arc::clone(&self.clock);
         let watch = Watch {
             base: elapsed,
-            since: Moment::now(&self.clock),
+            clock: &clock,
+            since: OnceLock::new(),
         };
         let event = loop {
             let mut timer = None;
@@ -153,7 +168,7 @@ impl ActiveRun {
                     let until = [until, timer].into_iter().flatten().min();
                     break event::wait(handle, until, self.cancelled());
                 }
-                Next::Pause if watch.since.passed() >= SLICE => break event::pause(handle),
+                Next::Pause if watch.passed() >= SLICE => break event::pause(handle),
                 Next::Pause => {}
             }
         };
@@ -291,11 +306,15 @@ impl ActiveRun {
 }
 
 /// A clock by reference: runs take theirs by value.
-struct Borrowed<'a>(&'a Watch);
+struct Borrowed<'a>(&'a Watch<'a>);
 
 impl RunClock for Borrowed<'_> {
     fn elapsed(&self) -> Duration {
         self.0.elapsed()
+    }
+
+    fn is_past(&self, moment: Duration) -> bool {
+        self.0.is_past(moment)
     }
 }
 

@@ -1,12 +1,12 @@
 //! The host object: operations by their numbers, and the start of runs.
 
-use crate::run::{Costs, Run, Shared};
+use crate::run::{Costs, Direct, Run, Shared};
 use crate::{Failure, read, write};
 use a99_bindings::{Host as Core, Item, Pricer};
 use a99_core::value::Value;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 /// The engine. One for the process is enough; all threads may use it at once.
@@ -60,7 +60,7 @@ impl Host {
         agent: &Bound<'py, PyAny>,
         input: &Bound<'py, PyAny>,
         options: &Bound<'py, PyAny>,
-        direct: &Bound<'py, PyDict>,
+        direct: &Bound<'py, Direct>,
         costs: Option<&Bound<'py, PyDict>>,
         inline: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
@@ -81,6 +81,7 @@ impl Host {
             direct: direct.clone().unbind(),
             costs: costs.map(|costs| Costs::new(costs.clone().unbind())),
             inline,
+            cause: Mutex::default(),
         };
         let event = perform(py, &self.core, shared.costs.as_ref(), op, items)?;
         Run::settle(py, Ok(shared), event)

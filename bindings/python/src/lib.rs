@@ -31,6 +31,7 @@ pyo3::create_exception!(
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<host::Host>()?;
+    module.add_class::<run::Direct>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<undefined::Undefined>()?;
     module.add("UNDEFINED", undefined::undefined(py)?)?;

@@ -6,13 +6,14 @@ use crate::undefined::undefined;
 use crate::write::{self, Out};
 use a99_bindings::{Host as Core, Item};
 use a99_core::value::{Map, Value};
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyRecursionError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use std::cell::RefCell;
-use std::sync::Arc;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Numbers of operations.
@@ -38,13 +39,89 @@ pub(crate) fn on_exception(py: Python<'_>, hook: Py<PyAny>) {
     let _ = EXCEPTION.set(py, hook);
 }
 
+/// Functions of a VM that the extension calls itself.
+#[pyclass(frozen, module = "agent99._native")]
+pub(crate) struct Direct {
+    functions: HashMap<Box<[u8]>, Function>,
+}
+
+struct Function {
+    function: Py<PyAny>,
+    /// Names of the parameters, if inputs may be passed by their positions.
+    names: Option<Vec<Box<[u8]>>>,
+}
+
+#[pymethods]
+impl Direct {
+    /// Functions by the names of their atoms, each with the names of its positional parameters or
+    /// `None`.
+    #[new]
+    fn new(functions: HashMap<String, (Py<PyAny>, Option<Vec<String>>)>) -> Direct {
+        let bytes = |text: String| text.into_bytes().into_boxed_slice();
+        let functions = functions.into_iter().map(|(op, (function, names))| {
+            let names = names.map(|names| names.into_iter().map(bytes).collect());
+            (bytes(op), Function { function, names })
+        });
+        Direct {
+            functions: functions.collect(),
+        }
+    }
+}
+
+impl Function {
+    /// Calls the function with the inputs of a step. Its own default stands for an absent one.
+    fn call<'py>(&self, py: Python<'py>, input: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.function.bind(py);
+        let Some(input) = input.as_object() else {
+            return function.call0();
+        };
+        if let Some(args) = self.positional(py, input)? {
+            return function.call1(PyTuple::new(py, args)?);
+        }
+        let named = PyDict::new(py);
+        for (name, value) in input.iter() {
+            if !value.is_undefined() {
+                named.set_item(write::text(py, name)?, Out(value))?;
+            }
+        }
+        function.call((), Some(&named))
+    }
+
+    /// The inputs by position, if those that are there are the first ones and there are no others.
+    fn positional<'py>(
+        &self,
+        py: Python<'py>,
+        input: &Map,
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let Some(names) = self
+            .names
+            .as_ref()
+            .filter(|names| input.len() <= names.len())
+        else {
+            return Ok(None);
+        };
+        let mut args = Vec::with_capacity(input.len());
+        for (name, place) in names.iter().zip(0..input.len()) {
+            match input.get_bytes(name) {
+                Some(value) if !value.is_undefined() && place == args.len() => {
+                    args.push(write::value(py, value)?);
+                }
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(args))
+    }
+}
+
 /// What a run has from its start to its end.
 pub(crate) struct Shared {
     pub(crate) core: Arc<Core>,
     pub(crate) began: Instant,
-    pub(crate) direct: Py<PyDict>,
+    pub(crate) direct: Py<Direct>,
     pub(crate) costs: Option<Costs>,
     pub(crate) inline: bool,
+    /// The last exception of a direct function, which the error of the run may have as its cause.
+    pub(crate) cause: Mutex<Option<Py<PyAny>>>,
 }
 
 /// A run that waits for Python: the second item of its events.
@@ -191,10 +268,20 @@ impl Run {
             };
             let items = match list.first().and_then(Value::as_f64).unwrap_or(-1.0) as u32 {
                 DONE => {
+                    let cause = shared
+                        .cause
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .take();
                     if let Err(run) = of {
                         run.get().over.store(true, Ordering::Release);
                     }
-                    return PyTuple::new(py, list.iter().map(Out));
+                    let mut items = Vec::with_capacity(list.len() + 1);
+                    for item in list {
+                        items.push(write::value(py, item)?);
+                    }
+                    items.extend(cause.map(|cause| cause.into_bound(py)));
+                    return PyTuple::new(py, items);
                 }
                 CALL => match shared.call(py, list) {
                     Ok(Some(items)) => items,
@@ -253,33 +340,30 @@ impl Shared {
         if !cancelled.is_undefined() {
             return Ok(None);
         }
-        let found = self.direct.bind(py).get_item(write::text(py, op)?)?;
-        let Some(function) = found else {
+        let Some(function) = self.direct.get().functions.get(op.as_bytes()) else {
             return Ok(None);
         };
-        let inputs = PyDict::new(py);
-        for (name, value) in input.as_object().into_iter().flat_map(Map::iter) {
-            // The function's own default stands for an absent input.
-            if !value.is_undefined() {
-                inputs.set_item(write::text(py, name)?, Out(value))?;
-            }
-        }
-        let answer = function.call((), Some(&inputs)).and_then(|result| {
+        let answer = Nested::enter().and_then(|_nested| function.call(py, input));
+        let answer = answer.and_then(|result| {
             read::value(&result).map_err(|refused| refused.into_error(py, "result"))
         });
         let (ok, value) = match answer {
             Ok(value) => (true, value),
-            Err(error) => (false, failed(py, error)?),
+            Err(error) => {
+                let cause = error.value(py).clone().into_any().unbind();
+                let value = failed(py, error)?;
+                *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = Some(cause);
+                (false, value)
+            }
         };
-        let items = [
-            handle.clone(),
-            id.clone(),
-            Value::Bool(ok),
-            value,
-            Value::Undefined,
+        let items = vec![
+            Item::Value(handle.clone()),
+            Item::Value(id.clone()),
+            Item::Value(Value::Bool(ok)),
+            Item::Value(value),
+            Item::Value(Value::Undefined),
+            self.now(),
         ];
-        let mut items: Vec<Item> = items.into_iter().map(Item::Value).collect();
-        items.push(self.now());
         Ok(Some(items))
     }
 
@@ -312,6 +396,35 @@ fn failed(py: Python<'_>, error: PyErr) -> PyResult<Value> {
         None => return Err(error),
     };
     read::value(&described).map_err(|refused| refused.into_error(py, "error"))
+}
+
+/// Functions that may be called within each other's runs on one thread. Each level has frames of
+/// the engine on the stack, which Python's own limit does not count.
+const MAX_NESTED: u32 = 256;
+
+/// A call of a function while the engine's frames are on the stack.
+struct Nested;
+
+thread_local! {
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Nested {
+    fn enter() -> PyResult<Nested> {
+        let depth = NESTED.get();
+        if depth >= MAX_NESTED {
+            let text = format!("more than {MAX_NESTED} runs within runs");
+            return Err(PyRecursionError::new_err(text));
+        }
+        NESTED.set(depth + 1);
+        Ok(Nested)
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTED.set(NESTED.get() - 1);
+    }
 }
 
 /// Functions that decide prices, by the names of their atoms.

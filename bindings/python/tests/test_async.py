@@ -302,3 +302,63 @@ def test_an_interrupt_ends_the_run_within_50_ms(kind):
     assert time.monotonic() - sent[0] < 0.05
     gc.collect()
     assert vm.run(step("nap")).error is None
+
+
+def test_a_coroutine_outlasts_other_deadlines_of_the_run():
+    """The run's time passes for a sleep beside a coroutine, which goes on."""
+
+    @atom
+    async def wait(n: int) -> int:
+        for _ in range(6):
+            await asyncio.sleep(0.01)
+        return n
+
+    program = {
+        "op": "seq",
+        "steps": [
+            {"op": "callAll", "calls": [{"op": "wait", "n": 1}, {"op": "sleep", "ms": 5}, {"op": "wait", "n": 2}], "result": "r"},
+            {"op": "return", "schema": {"properties": {"r": {}}}},
+        ],
+    }
+    found = asyncio.run(VM([wait]).run_async(program)).unwrap()["r"]
+    assert [one.get("value") for one in (found[0], found[2])] == [1, 2] and "error" not in found[1]
+
+
+def test_awaitables_that_are_no_coroutines():
+    class Later:
+        def __await__(self):
+            yield from asyncio.sleep(0.001).__await__()
+            return 5
+
+    def later() -> object:
+        return Later()
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        loop.call_later(0.01, future.set_result, 7)
+        granted = {"store": {"get": lambda key: Later() if key == "later" else future}}
+        keys = {"op": "callAll", "items": ["later", "future"], "as": "k", "call": {"op": "storeGet", "key": "k"}}
+        program = {"op": "seq", "steps": [{**keys, "result": "r"}, {"op": "return", "schema": {"properties": {"r": {}}}}]}
+        return (await VM().run_async(program, capabilities=granted)).unwrap()["r"]
+
+    assert asyncio.run(main()) == [{"value": 5}, {"value": 7}]
+
+
+def test_cleaning_up_after_cancelling_may_await():
+    cleaned = []
+
+    @atom(timeout_ms=20)
+    async def tidy() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            cleaned.append(True)
+
+    async def main():
+        result = await VM([tidy]).run_async(step("tidy"))
+        await asyncio.sleep(0.05)
+        return result
+
+    assert "timeout" in asyncio.run(main()).error.code and cleaned == [True]

@@ -82,7 +82,7 @@ def test_inputs_become_the_annotated_types():
         show, line={"start": {"x": 1.5}}, colour="red", when="2024-01-02T03:04:05Z", seen=[1, 1], pair=[1, {"x": 1}],
     )
     assert found == "1.5 RED 2024"
-    with pytest.raises(Exception, match="green"):
+    with pytest.raises(Exception, match="colour"):
         run(show, line={"start": {"x": 1}}, colour="green", when="2024-01-02", seen=[], pair=[1, {"x": 1}])
 
 
@@ -118,18 +118,44 @@ def test_the_decorator_keeps_the_function():
     assert run(add, a=5) == 7
 
 
+def test_inputs_in_any_order_and_with_gaps():
+    def show(a: int, b: int = 2, c: int = 3) -> list[int]:
+        return [a, b, c]
+
+    def named(*, a: int, b: int = 2) -> list[int]:
+        return [a, b]
+
+    def more(a: int, **others: int) -> dict[str, int]:
+        return {"a": a, **others}
+
+    assert run(show, b=5, a=1) == [1, 5, 3]
+    assert run(show, a=1) == [1, 2, 3]
+    assert run(show, c=9, a=1) == [1, 2, 9]
+    assert run(named, b=1, a=4) == [4, 1]
+    assert run(more, z=1, a=4) == {"a": 4, "z": 1}
+    with pytest.raises(Exception, match="unexpected keyword argument 'd'"):
+        run(show, a=1, d=4)
+    with pytest.raises(Exception, match="Missing a|missing 1 required|a"):
+        run(show, b=1)
+
+
 def test_methods_lambdas_and_callables():
     class Counter:
         def __init__(self):
             self.n = 0
 
-        @atom
+        @atom(cost=2)
         def count(self, by: int = 1) -> int:
             self.n += by
             return self.n
 
+        @atom
+        def show(self, ctx: Context) -> str:
+            return f"{ctx.op} {self.n}"
+
     counter = Counter()
     assert run(counter.count, by=4) == 4 and counter.n == 4
+    assert counter.count.cost == 2 and run(counter.show) == "show 4"
     program = {"op": "seq", "steps": [{"op": "twice", "n": 4, "result": "r"}, {"op": "return", "value": "r"}], "a99": 4}
     assert VM({"twice": lambda n: 2 * n}).run(program).unwrap() == 8
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import resource
+import sys
 import threading
 import time
 
@@ -69,6 +70,37 @@ def test_an_atom_runs_programs_itself():
     outer = VM([nested])
     assert nested(20) == 20
     del vm
+
+
+@pytest.mark.parametrize("takes_context", [False, True])
+def test_endless_nesting_is_an_error(takes_context):
+    deepest = 0
+
+    def nested() -> None:
+        nonlocal deepest
+        deepest += 1
+        vm.run(program).unwrap()
+
+    def within(ctx: Context) -> None:
+        nested()
+
+    vm = VM({"nested": within if takes_context else nested})
+    program = vm.compile({"op": "seq", "steps": [{"op": "nested"}]})
+    found = []
+
+    def work():
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(limit if takes_context else 100_000)
+        try:
+            found.append(vm.run(program).error)
+        finally:
+            sys.setrecursionlimit(limit)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert "recursion" in found[0].message or "runs within runs" in found[0].message
+    assert 100 < deepest <= 257
 
 
 def test_a_run_is_stepped_by_one_thread_at_a_time():

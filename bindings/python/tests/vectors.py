@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 import sys
+import traceback
 from typing import Any
 
-from agent99 import UNDEFINED, VM, Agent99Error, Call, Done, Request, Steps, Wait, atom
+from agent99 import UNDEFINED, VM, Agent99Error, Call, CompileError, Done, Request, Steps, Wait, atom
 from agent99._native import Host
 
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0": -0.0}
@@ -48,6 +50,10 @@ def encode(value: Any) -> Any:
     return value
 
 
+class Error(Exception):
+    """An exception of the kind that the vectors expect: an empty text shows the kind's name."""
+
+
 class Peer:
     """The side that has the scripts."""
 
@@ -68,7 +74,7 @@ class Peer:
         if reply.get("delayMs"):
             await asyncio.sleep(reply["delayMs"] / 1000)
         if "error" in reply:
-            raise RuntimeError(reply["error"])
+            raise Error(reply["error"])
         return decode(reply["result"])
 
 
@@ -87,16 +93,21 @@ def capabilities(peer: Peer, names: list[str]) -> dict[str, Any]:
     return granted
 
 
+def scripted(peer: Peer, op: str) -> Any:
+    async def execute(step: Any) -> Any:
+        return await peer.ask({"atom": op, "input": encode(step)})
+
+    return execute
+
+
 def request(event: Call | Request) -> dict[str, Any]:
     if isinstance(event, Call):
-        return {"atom": event.op, "input": encode(event.inputs)}
+        return {"atom": event.op, "input": encode(event.input)}
     return {"method": event.method, "args": [encode(arg) for arg in event.args]}
 
 
 async def aborted(peer: Peer, steps: Steps, spec: dict[str, Any]) -> Any:
-    """A run that is aborted: before its first answer, or after a time."""
-    if spec["aborted"]:
-        return steps.done or steps.abort()
+    """A run that is aborted after a time."""
     loop = asyncio.get_running_loop()
     end = loop.time() + spec["abortAfterMs"] / 1000
     pending: dict[asyncio.Future[Any], str | int] = {}
@@ -130,11 +141,9 @@ async def run(peer: Peer, spec: dict[str, Any]) -> None:
     atoms = []
     for one in spec["atoms"]:
 
-        async def exec(step: Any, op: str = one["op"]) -> Any:
-            return await peer.ask({"atom": op, "input": encode(step)})
-
         limit = one["timeoutMs"] or None
-        atoms.append(atom(op=one["op"], cost=one["cost"], timeout_ms=limit, inputs="raw")(exec))
+        make = atom(op=one["op"], cost=one["cost"], timeout_ms=limit, inputs="raw")
+        atoms.append(make(scripted(peer, one["op"])))
     costs: dict[str, Any] = {}
     for op, price in decode(spec["costs"]).items():
         is_price = math.isfinite(price) and price >= 0
@@ -161,17 +170,25 @@ async def run(peer: Peer, spec: dict[str, Any]) -> None:
 
         def on_event(event: dict[str, Any]) -> None:
             if event["event"] == "chunk":
-                chunks.append(asyncio.ensure_future(granted["events"]["chunk"](event["value"])))
+                chunks.append(asyncio.ensure_future(granted["events"]["chunk"](event.get("value", UNDEFINED))))
 
         options["on_event"] = on_event
     try:
         vm = VM(atoms)
         args = decode(spec["args"])
         args = None if args is UNDEFINED else args
-        if spec["aborted"] or spec["abortAfterMs"] is not None:
+        if spec["aborted"]:
+            # A task that was cancelled before its start has no outcome in Python.
+            peer.send({"skipped": True})
+            return
+        if spec["abortAfterMs"] is not None:
             done = await aborted(peer, vm.start(spec["program"], args, **options), spec)
         else:
             done = await vm.run_async(spec["program"], args, **options)
+    except CompileError as error:
+        first = next(one for one in error.diagnostics if one.severity == "error")
+        peer.send({"rejected": first.message})
+        return
     except (Agent99Error, ValueError) as error:
         peer.send({"rejected": str(error)})
         return
@@ -190,6 +207,15 @@ async def run(peer: Peer, spec: dict[str, Any]) -> None:
     )
 
 
+async def reported(peer: Peer, spec: dict[str, Any]) -> None:
+    """A run whose bugs end the replay."""
+    try:
+        await run(peer, spec)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
 async def main() -> None:
     peer = Peer()
     loop = asyncio.get_running_loop()
@@ -199,7 +225,7 @@ async def main() -> None:
     while line := await reader.readline():
         message = json.loads(line)
         if "run" in message:
-            task = asyncio.ensure_future(run(peer, message["run"]))
+            task = asyncio.ensure_future(reported(peer, message["run"]))
             runs.add(task)
             task.add_done_callback(runs.discard)
         elif "condition" in message:

@@ -5,8 +5,9 @@
 //! `{"run": ...}` or `{"condition": text}`. The other side sends `{"call": id, "method", "args"}`
 //! for capabilities and `{"call": id, "atom", "input"}` for host atoms, at most one for each id,
 //! and gets `{"answer": id, "result" or "error", "delayMs"}`. Its last line of a run is
-//! `{"done": {"result", "error", "fuelUsed", "trace"}}` or `{"rejected": message}`; of a
-//! condition `{"expr": node}` or `{"error": message}`.
+//! `{"done": {"result", "error", "fuelUsed", "trace"}}`, `{"rejected": message}`, or
+//! `{"skipped": true}` for what the language has no form of; of a condition `{"expr": node}` or
+//! `{"error": message}`.
 
 use super::deviations::encode;
 use super::read::{decode, parse};
@@ -90,6 +91,8 @@ impl Process {
                 self.answer(id, &message, spec)?;
             } else if let Some(done) = message.get("done") {
                 return outcome(done);
+            } else if message.get("skipped").is_some() {
+                return Ok(EngineOutcome::NotJudged);
             } else if let Some(why) = message.get("rejected") {
                 let message = why.as_text().map_or("".into(), Text::to_string_lossy);
                 return Ok(EngineOutcome::Rejected {

@@ -120,6 +120,9 @@ class Atom(Generic[P, R]):
 
     def _read_signature(self) -> None:
         parameters = list(inspect.signature(self.function).parameters.values())
+        if parameters and parameters[0].name == "self":
+            # A method, which is an atom once it is taken from an instance.
+            return
         hints = hints_of(_annotated(self.function))
         if parameters and hints.get(parameters[0].name) is Context:
             self.takes_context = True
@@ -193,13 +196,16 @@ class Atom(Generic[P, R]):
         config.update((key, value) for key, value in given.items() if value is not None)
         return config
 
-    def direct(self) -> Callable[..., Any] | None:
-        """The function that the extension may call with the inputs by name, without a context."""
+    def direct(self) -> tuple[Callable[..., Any], list[str] | None] | None:
+        """The function that the extension may call without a context, and its parameters if inputs
+        may be passed by position."""
         if self.is_async or self.takes_context:
             return None
         if self._raw or self._makes:
-            return lambda **inputs: self.call(inputs, None)
-        return self.function
+            return (lambda **inputs: self.call(inputs, None)), None
+        parameters = inspect.signature(self.function).parameters.values()
+        plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+        return self.function, [one.name for one in parameters] if plain else None
 
     def call(self, inputs: dict[str, Any], context: Context | None) -> Any:
         """Calls the function with the inputs of a step."""

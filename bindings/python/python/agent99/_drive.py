@@ -24,12 +24,15 @@ Reply = tuple[bool, Any, Any]
 class Pending:
     """A call whose function waits."""
 
-    __slots__ = ("id", "awaitable", "context")
+    __slots__ = ("id", "awaitable", "context", "steps", "future")
 
     def __init__(self, id: Any, awaitable: Any, context: Context | None) -> None:
         self.id = id
         self.awaitable = awaitable
         self.context = context
+        # The coroutine and the future it waits for, if it runs within the task of the run.
+        self.steps: Any = None
+        self.future: Any = None
 
 
 class Session:
@@ -202,70 +205,103 @@ def _is_trio() -> bool:
 async def drive_asyncio(session: Session, event: Event, first: Pending | None) -> Event:
     """Runs to the end under asyncio.
 
-    A single pending coroutine runs within this task, which costs no more than awaiting it. Tasks
-    are made when several are pending.
+    One coroutine at a time runs within this task, as if awaited: one that need not wait costs no
+    task. Those that come while it waits get tasks.
     """
     run: Run = event[1]
-    waiting: Pending | None = None
+    loop = asyncio.get_running_loop()
+    here: Pending | None = None
     tasks: dict[Any, asyncio.Task[Any]] = {}
     ready: deque[tuple[Any, Reply]] = deque()
     wake: asyncio.Future[None] | None = None
 
+    def wake_up(_: Any = None) -> None:
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
     def begin(pending: Pending) -> None:
         async def work() -> None:
-            nonlocal wake
             try:
                 reply = session.reply(pending.id, await pending.awaitable, pending.context)
             except Exception as error:
                 reply = session.failed(error, pending.context)
             ready.append((pending.id, reply))
-            if wake is not None and not wake.done():
-                wake.set_result(None)
+            wake_up()
 
         tasks[pending.id] = asyncio.ensure_future(work())
+
+    def step(pending: Pending, go_on: Callable[[Any], Any], given: Any) -> Reply | None:
+        """Runs the coroutine of this task until it waits (None) or ends."""
+        try:
+            pending.future = go_on(given)
+        except StopIteration as stop:
+            return session.reply(pending.id, stop.value, pending.context)
+        except Exception as error:
+            return session.failed(error, pending.context)
+        return None
 
     try:
         while (tag := event[0]) != DONE:
             for id in session.cancelled(event):
                 if (task := tasks.pop(id, None)) is not None:
                     _drop(task)
-                elif waiting is not None and waiting.id == id:
-                    _close(waiting.awaitable)
-                    waiting = None
+                elif here is not None and here.id == id:
+                    _stop(here)
+                    here = None
             if tag == CALL or tag == REQUEST:
                 got = first or session.invoke(event)
                 first = None
                 if type(got) is not Pending:
                     event = run.answer(event[2], *got)  # type: ignore[misc]
                     continue
-                if waiting is not None:
-                    begin(waiting)
-                waiting = got
-                event = run.next()
-            elif tag == WAIT:
-                if waiting is not None and not tasks and not ready:
-                    alone, waiting = waiting, None
-                    seconds = _seconds(run, event[2])
-                    try:
-                        value = await _Alone(alone.awaitable, seconds)
-                    except Exception as error:
-                        reply = session.failed(error, alone.context)
-                    else:
-                        if value is _EXPIRED:
-                            event = run.next()
-                            continue
-                        reply = session.reply(alone.id, value, alone.context)
-                    event = run.answer(alone.id, *reply)
+                if here is not None:
+                    begin(got)
+                    event = run.next()
                     continue
-                if waiting is not None:
-                    begin(waiting)
-                    waiting = None
+                got.steps = got.awaitable if isinstance(got.awaitable, Coroutine) else _started(got.awaitable)
+                reply = step(got, got.steps.send, None)
+                if reply is None:
+                    here = got
+                    event = run.next()
+                else:
+                    event = run.answer(got.id, *reply)
+            elif tag == WAIT:
                 if not ready:
-                    wake = asyncio.get_running_loop().create_future()
+                    thrown = None
                     try:
-                        await asyncio.wait([wake], timeout=_seconds(run, event[2]))
-                    finally:
-                        wake = None
+                        if here is not None and here.future is None:
+                            # A bare yield, as of `asyncio.sleep(0)`.
+                            await _bare()
+                        else:
+                            wake = loop.create_future()
+                            if here is not None:
+                                future: Any = here.future
+                                future._asyncio_future_blocking = False
+                                future.add_done_callback(wake_up)
+                            seconds = _seconds(run, event[2])
+                            timer = None if seconds is None else loop.call_later(seconds, wake_up)
+                            try:
+                                await wake
+                            finally:
+                                wake = None
+                                if timer is not None:
+                                    timer.cancel()
+                    except asyncio.CancelledError as error:
+                        if here is None:
+                            raise
+                        # Cancelling this task cancels what it awaits; a timeout within the
+                        # coroutine may be its origin, and end there.
+                        if here.future is not None:
+                            here.future.cancel()
+                        thrown = error
+                    if here is not None and (thrown or here.future is None or here.future.done()):
+                        reply = step(here, here.steps.throw if thrown else here.steps.send, thrown)
+                        if reply is not None:
+                            ready.append((here.id, reply))
+                            here = None
+                        elif not ready:
+                            # It waits again, at the same time of the run.
+                            continue
                 if ready:
                     id, reply = ready.popleft()
                     tasks.pop(id, None)
@@ -283,80 +319,50 @@ async def drive_asyncio(session: Session, event: Event, first: Pending | None) -
         raise
     finally:
         session.end()
-        if waiting is not None:
-            _close(waiting.awaitable)
+        if here is not None:
+            _stop(here)
         for task in tasks.values():
             _drop(task)
     return event
 
 
-def _drop(task: asyncio.Task[Any]) -> None:
+def _drop(task: asyncio.Future[Any]) -> None:
     task.cancel()
     # What it ends with is not wanted; reading it keeps asyncio from reporting it.
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    task.add_done_callback(_ended)
 
 
-def _close(awaitable: Any) -> None:
-    if inspect.iscoroutine(awaitable):
-        awaitable.close()
+def _stop(pending: Pending) -> None:
+    """Cancels the coroutine of this task. What it still awaits then goes on in a task."""
+    if pending.future is not None:
+        pending.future.cancel()
+    try:
+        future = pending.steps.throw(asyncio.CancelledError())
+    except (StopIteration, asyncio.CancelledError, Exception):
+        return
+    task = asyncio.ensure_future(_rest(pending.steps, future))
+    # asyncio itself keeps no reference.
+    _ending.add(task)
+    task.add_done_callback(_ended)
 
 
-class _Expired:
-    pass
+_ending: set[asyncio.Future[Any]] = set()
 
 
-_EXPIRED = _Expired()
+def _ended(task: asyncio.Future[Any]) -> None:
+    _ending.discard(task)
+    if not task.cancelled():
+        task.exception()
 
 
-class _Alone:
-    """Awaits within the current task, for a limited time; gives `_EXPIRED` after it."""
-
-    __slots__ = ("awaitable", "seconds")
-
-    def __init__(self, awaitable: Any, seconds: float | None) -> None:
-        self.awaitable = awaitable
-        self.seconds = seconds
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        awaitable = self.awaitable
-        steps = awaitable if isinstance(awaitable, Coroutine) else _started(awaitable)
-        try:
-            # A coroutine that need not wait costs no timer.
-            future = steps.send(None)
-        except StopIteration as stop:
-            return stop.value
-        if self.seconds is None:
-            return (yield from _rest(steps, future))
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        expired = False
-
-        def expire() -> None:
-            nonlocal expired
-            expired = True
-            task.cancel()
-
-        timer = loop.call_later(self.seconds, expire)
-        try:
-            return (yield from _rest(steps, future))
-        except asyncio.CancelledError:
-            # The host's own cancelling is not ours to swallow; 3.10 does not tell them apart.
-            if expired and (sys.version_info < (3, 11) or task.uncancel() == 0):
-                return _EXPIRED
-            raise
-        finally:
-            timer.cancel()
+@types.coroutine
+def _bare() -> Generator[None, None, None]:
+    yield
 
 
-def _started(awaitable: Any) -> Any:
-    async def wait() -> Any:
-        return await awaitable
-
-    return wait()
-
-
+@types.coroutine
 def _rest(steps: Any, future: Any) -> Generator[Any, Any, Any]:
-    """The rest of a coroutine whose first step yielded a future."""
+    """The rest of a coroutine that yielded a future."""
     while True:
         try:
             value = yield future
@@ -371,3 +377,7 @@ def _rest(steps: Any, future: Any) -> Generator[Any, Any, Any]:
             future = step(given)
         except StopIteration as stop:
             return stop.value
+
+
+async def _started(awaitable: Any) -> Any:
+    return await awaitable

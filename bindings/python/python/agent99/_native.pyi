@@ -24,6 +24,12 @@ class Run:
     def free(self) -> None: ...
 
 @final
+class Direct:
+    def __init__(
+        self, functions: Mapping[str, tuple[Callable[..., object], list[str] | None]]
+    ) -> None: ...
+
+@final
 class Host:
     def __init__(self) -> None: ...
     def call(self, op: int, *args: object) -> Any: ...
@@ -34,7 +40,7 @@ class Host:
         agent: object,
         input: object,
         options: object,
-        direct: Mapping[str, Callable[..., object]],
+        direct: Direct,
         costs: Mapping[str, Callable[..., object]] | None,
         inline: bool,
     ) -> tuple[Any, ...]: ...

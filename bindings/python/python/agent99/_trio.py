@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from ._drive import CALL, DONE, EVENTS, REQUEST, WAIT, Event, Pending, Reply, Session, _close, _seconds
+from ._drive import CALL, DONE, EVENTS, REQUEST, WAIT, Event, Pending, Reply, Session, _seconds
 from ._native import Run
 
 

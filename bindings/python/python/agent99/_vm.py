@@ -10,7 +10,8 @@ from ._atoms import Atom, atom, capability_table
 from ._builder import Agent
 from ._drive import Event, Session, drive_async, drive_sync
 from ._errors import AgentError, CompileError, Diagnostic, UsageError, failure, run_error
-from ._native import UNDEFINED, Failure, Host
+from ._errors import answer as error_answer
+from ._native import UNDEFINED, Direct, Failure, Host
 from ._steps import Steps
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ _NAMES = {
 }
 _OWN = {"capabilities", "context", "costs", "on_event", "timeouts"}
 _NONE: dict[str, Any] = {}
+_NO_DIRECT = Direct({})
 
 # Artifacts that a VM keeps loaded for runs of their bytes, the last ones used.
 _LOADED = 64
@@ -106,14 +108,15 @@ class RunResult:
         return self.result
 
 
-def finished(event: Event, cause: BaseException | None = None) -> RunResult:
+def finished(event: Event, cause: Exception | None = None) -> RunResult:
     """The result of a run's last event."""
-    _, result, error, fuel, warnings, trace, logs, usage, quotas = event
+    _, result, error, fuel, warnings, trace, logs, usage, quotas, *causes = event
     raised = None
     if error is not UNDEFINED:
         raised = run_error(error)
-        if cause is not None and raised.message in (str(cause), type(cause).__name__):
-            raised.__cause__ = cause
+        for raised_by in (cause, *causes):
+            if raised_by is not None and error_answer(raised_by)["message"] == raised.message:
+                raised.__cause__ = raised_by
     return RunResult(
         None if result is UNDEFINED or raised is not None else result,
         raised,
@@ -214,7 +217,7 @@ class VM:
                 one = Atom(one.function, **{**one._options(), "op": name, "input": one.input, "output": one.output})
             self._atoms[one.op] = one
         direct = ((op, one.direct()) for op, one in self._atoms.items())
-        self._direct = {op: function for op, function in direct if function is not None}
+        self._direct = Direct({op: called for op, called in direct if called is not None})
         self._costs: dict[str, Callable[..., float]] = {
             op: one.cost for op, one in self._atoms.items() if callable(one.cost)
         }
@@ -327,7 +330,7 @@ class VM:
         named, costs, methods = self._options(options)
         agent = self._agent(program)
         try:
-            event = _begin(op, self._engine, agent, given, named, _NONE, costs, False)
+            event = _begin(op, self._engine, agent, given, named, _NO_DIRECT, costs, False)
         except Failure as found:
             raise failure(found, program if isinstance(program, str) else None) from None
         args = given if op == _START else None
