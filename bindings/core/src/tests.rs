@@ -1,6 +1,6 @@
 use crate::wire::{Message, decode};
 use crate::{Failure, Host, Item, Op, Value};
-use agent99::json;
+use agent99::{Capability, json};
 use agent99::{Map, Text};
 
 fn call(host: &Host, op: Op, args: impl IntoIterator<Item = Value>) -> Result<Value, Failure> {
@@ -179,6 +179,24 @@ fn unknown_options_are_refused() {
     let failure = call(&host, Op::Start, args).unwrap_err();
     assert_eq!(failure.code, "binding.bad_option");
     assert_eq!(failure.help.as_deref(), Some("did you mean `fuel`?"));
+}
+
+/// Capabilities that the engine has without the host, or that no host of another language grants.
+const OF_THE_ENGINE: [&str; 3] = ["clock", "procedures", "random"];
+
+#[test]
+fn every_capability_can_be_offered() {
+    let methods: Vec<String> = crate::granted::methods().map(str::to_owned).collect();
+    let granted = crate::granted::granted(&methods, &crate::asks::Asks::default()).unwrap();
+    let granted = granted.granted();
+    for capability in Capability::ALL {
+        let name = capability.name();
+        let is_ours = OF_THE_ENGINE.contains(&name);
+        assert!(
+            granted.contains(&name) != is_ours,
+            "{name}: bindings/core/src/granted.rs"
+        );
+    }
 }
 
 #[test]
