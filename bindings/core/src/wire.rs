@@ -47,27 +47,51 @@ fn damaged(what: &str) -> Failure {
     Failure::new(codes::MESSAGE, format!("damaged message: {what}"))
 }
 
-/// Appends UTF-16 as WTF-8.
-fn push_utf16(out: &mut Vec<u8>, units: &[u16]) {
-    let ascii = units.iter().take_while(|unit| **unit < 0x80).count();
-    out.extend(units[..ascii].iter().map(|unit| *unit as u8));
-    for unit in char::decode_utf16(units[ascii..].iter().copied()) {
-        match unit {
-            Ok(c) => push_code_point(out, u32::from(c)),
-            Err(lone) => push_code_point(out, u32::from(lone.unpaired_surrogate())),
+/// Appends UTF-16 as WTF-8. A surrogate alone keeps its code.
+fn push_utf16(out: &mut Vec<u8>, mut units: &[u16]) {
+    out.reserve(units.len());
+    while let Some(&first) = units.first() {
+        // Whole runs are copied by vector instructions, also between other characters.
+        let ascii = units.iter().take_while(|unit| **unit < 0x80).count();
+        out.extend(units[..ascii].iter().map(|unit| *unit as u8));
+        units = &units[ascii..];
+        if ascii > 0 {
+            continue;
         }
+        let code = u32::from(first);
+        let pair = match (code, units.get(1)) {
+            (0xD800..=0xDBFF, Some(low @ 0xDC00..=0xDFFF)) => Some(u32::from(*low)),
+            _ => None,
+        };
+        match (code, pair) {
+            (0..=0x7FF, _) => out.extend([0xC0 | (code >> 6) as u8, 0x80 | (code & 0x3F) as u8]),
+            (_, Some(low)) => {
+                push_code_point(out, 0x1_0000 + ((code - 0xD800) << 10) + (low - 0xDC00));
+                units = &units[1..];
+            }
+            _ => out.extend([
+                0xE0 | (code >> 12) as u8,
+                0x80 | (code >> 6 & 0x3F) as u8,
+                0x80 | (code & 0x3F) as u8,
+            ]),
+        }
+        units = &units[1..];
     }
 }
 
 /// Appends WTF-8 as UTF-16 and returns the number of units.
 fn push_units(out: &mut Vec<u16>, text: &[u8]) -> usize {
     let before = out.len();
-    let ascii = text.iter().take_while(|byte| byte.is_ascii()).count();
-    out.extend(text[..ascii].iter().map(|byte| u16::from(*byte)));
-    let mut rest = &text[ascii..];
+    out.reserve(text.len());
+    let mut rest = text;
     while let Some(&first) = rest.first() {
         let (len, lead) = match first {
-            0..=0x7F => (1, u32::from(first)),
+            0..=0x7F => {
+                let ascii = rest.iter().take_while(|byte| byte.is_ascii()).count();
+                out.extend(rest[..ascii].iter().map(|byte| u16::from(*byte)));
+                rest = &rest[ascii..];
+                continue;
+            }
             0x80..=0xDF => (2, u32::from(first & 0x1F)),
             0xE0..=0xEF => (3, u32::from(first & 0x0F)),
             _ => (4, u32::from(first & 0x07)),
@@ -403,4 +427,30 @@ pub fn encode(value: &Value) -> Message {
     let mut message = Message::default();
     message.write(Ok(Item::Value(value.clone())));
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_all_units_are_the_same_after_both_conversions() {
+        let singles = (0..=u16::MAX).map(|unit| vec![unit]);
+        let pairs = (0xD7F0..0xE010_u32).step_by(7).flat_map(|first| {
+            let seconds = [0x41, 0xE9, 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFD];
+            seconds.map(|second| vec![0x61, first as u16, second, 0x7A])
+        });
+        for units in singles.chain(pairs) {
+            let (mut bytes, mut back) = (Vec::new(), Vec::new());
+            push_utf16(&mut bytes, &units);
+            let text = Text::from_wtf8(bytes.clone());
+            assert_eq!(text.as_bytes(), bytes, "{units:x?}");
+            let lossy: String = char::decode_utf16(units.iter().copied())
+                .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect();
+            assert_eq!(text.to_string_lossy(), lossy, "{units:x?}");
+            assert_eq!(push_units(&mut back, &bytes), units.len());
+            assert_eq!(back, units);
+        }
+    }
 }

@@ -8,7 +8,6 @@ import { AgentVM as Current, type Runnable } from '../vm.js'
 import { transpile } from '../source.js'
 import { withFetch } from './fetch.js'
 import { without } from './older.js'
-import { isProcedureToken, procedureAtoms, resolveProcedureToken } from './procedures.js'
 
 export * from './older.js'
 export const {
@@ -23,19 +22,24 @@ export const {
   consoleLog,
   consoleWarn,
   consoleError,
+  storeProcedure,
+  releaseProcedure,
+  clearExpiredProcedures,
 } = coreAtoms
-export const { storeProcedure, releaseProcedure, clearExpiredProcedures, agentRun } = procedureAtoms
 
-export {
-  DEFAULT_MAX_AST_SIZE,
-  DEFAULT_PROCEDURE_TTL,
-  isProcedureToken,
-  PROCEDURE_TOKEN_PREFIX,
-  procedureStore,
-  resolveProcedureToken,
-  type StoredProcedure,
-} from './procedures.js'
+export const PROCEDURE_TOKEN_PREFIX = 'proc_'
+export const DEFAULT_PROCEDURE_TTL = 3_600_000
+export const DEFAULT_MAX_AST_SIZE = 102_400
 
+/** Whether a value is a token of `storeProcedure`. */
+export const isProcedureToken = (value: unknown): value is string =>
+  typeof value === 'string' && value.startsWith(PROCEDURE_TOKEN_PREFIX)
+
+const inEngine = 'stored programs are kept in the engine: vm.run(token) runs one'
+export const resolveProcedureToken = without('resolveProcedureToken', inEngine)
+export const procedureStore: Map<string, any> = new Proxy(new Map(), {
+  get: () => without('procedureStore', inEngine),
+})
 export const createChildScope = without('createChildScope', 'pass values as inputs of the step')
 export const evaluateExpr = without('evaluateExpr', 'inputs of atoms arrive as values')
 
@@ -85,25 +89,16 @@ export function getToolDefinitions(agents: Record<string, { signature: { paramet
 }
 
 export class AgentVM<M extends AtomMap = {}> extends Current<M> {
-  constructor(customAtoms: M = {} as M) {
-    // Atoms of the language do not replace those that know the store.
-    const custom = Object.entries(customAtoms).filter(([name, atom]) => atom !== (coreAtoms as AtomMap)[name])
-    super({ ...procedureAtoms, ...Object.fromEntries(custom) } as AtomMap as M)
-  }
-
   override async run<T = any>(
     program: Runnable,
     args?: Record<string, any>,
     options: RunOptions = {}
   ): Promise<RunResult<T>> {
     const withDefaults = withFetch({ costModel: 'flat', ...options })
-    if (isProcedureToken(program)) {
-      return super.run<T>(resolveProcedureToken(program), args, withDefaults)
-    }
     try {
       return await super.run<T>(program, args, withDefaults)
     } catch (error) {
-      if (typeof program !== 'string') throw error
+      if (typeof program !== 'string' || isProcedureToken(program)) throw error
       const { message, code } = error as EngineError
       throw new EngineError({ code, message: `AJS transpilation failed: ${message}`, cause: error })
     }
