@@ -109,7 +109,7 @@ ops! {
 struct EngineEntry {
     engine: Engine,
     host_atoms: Arc<HashMap<String, Checks>>,
-    cost_fns: Vec<String>,
+    cost_fns: Arc<[String]>,
     cache: Arc<Mutex<Cache>>,
 }
 
@@ -330,7 +330,7 @@ impl Host {
                 .host::<dyn Timers>(Arc::new(HostTimers::new(Arc::clone(&self.clock))))
                 .build(),
             host_atoms: Arc::new(host_atoms),
-            cost_fns: read.cost_fns,
+            cost_fns: read.cost_fns.into(),
             cache: Arc::default(),
         };
         lock(&self.engines).insert(entry).map(handle)
@@ -349,7 +349,7 @@ impl Host {
         Ok(EngineEntry {
             engine: entry.engine.clone(),
             host_atoms: Arc::clone(&entry.host_atoms),
-            cost_fns: entry.cost_fns.clone(),
+            cost_fns: Arc::clone(&entry.cost_fns),
             cache: Arc::clone(&entry.cache),
         })
     }
@@ -419,7 +419,7 @@ impl Host {
                     pricer.price(&name, input, context)
                 }))
             };
-            for op in &of.cost_fns {
+            for op in of.cost_fns.iter() {
                 costs.entry(op.clone()).or_insert_with(|| price(op));
             }
             for op in &read.cost_fns {

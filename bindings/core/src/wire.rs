@@ -19,7 +19,6 @@ use crate::failure::{Failure, codes};
 use crate::host::Item;
 use a99_core::text::push_code_point;
 use agent99::{Map, Text, Value};
-use std::collections::HashMap;
 
 const UNDEFINED: u32 = 0;
 const NULL: u32 = 1;
@@ -294,12 +293,17 @@ pub struct Message {
     pub text: Vec<u16>,
     /// Whether all of the text is ASCII.
     pub is_ascii: bool,
-    /// Places of keys.
-    keys: HashMap<Text, u32>,
+    /// Keys that were written in full.
+    keys: Vec<Text>,
+    /// Place of the key that follows the last one in objects of the same shape.
+    next_key: usize,
 }
 
+/// Keys before an object's own that are looked through; rows of one shape need none.
+const LOOKED_THROUGH: usize = 16;
+
 /// Keys that a message refers to; later ones are written in full.
-const MAX_KEYS: u32 = 1_024;
+const MAX_KEYS: usize = 1_024;
 
 impl Message {
     /// Writes the result of an operation in place of what the message had.
@@ -332,6 +336,7 @@ impl Message {
         self.words.clear();
         self.text.clear();
         self.keys.clear();
+        self.next_key = 0;
     }
 
     fn failure(&mut self, failure: &Failure) {
@@ -354,14 +359,27 @@ impl Message {
     }
 
     fn key(&mut self, key: &Text) -> Result<(), Failure> {
-        let next = self.keys.len() as u32;
-        match self.keys.get(key) {
-            Some(at) => self.word(KEY, *at as usize),
+        let likely = self.next_key;
+        let known = match self.keys.get(likely) {
+            Some(next) if next == key => Some(likely),
+            _ => self
+                .keys
+                .iter()
+                .take(LOOKED_THROUGH)
+                .position(|one| one == key),
+        };
+        match known {
+            Some(at) => {
+                self.word(KEY, at);
+                self.next_key = at + 1;
+            }
             None => {
                 self.texts(key)?;
-                if next < MAX_KEYS {
-                    self.keys.insert(key.clone(), next);
+                // The reader counts every key that is written in full.
+                if self.keys.len() < MAX_KEYS {
+                    self.keys.push(key.clone());
                 }
+                self.next_key = self.keys.len();
             }
         }
         Ok(())
