@@ -140,6 +140,7 @@ pub(crate) const fn is_dotted(name: &str) -> bool {
 const OTHER_FAMILIES: &[&str] = &[
     "agent.",
     "ai.",
+    "binding.",
     "boundary.",
     "call.",
     "channels.",

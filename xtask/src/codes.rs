@@ -26,6 +26,11 @@ const SECTIONS: &[(&str, &str, &[List])] = &[
         &[("cli/src/live/error.rs", "")],
     ),
     (
+        "Packages for TypeScript and Python",
+        "A package refused a call or an option of its host, or cannot do it; the message has the fix.",
+        &[("bindings/core/src/codes.rs", "")],
+    ),
+    (
         "Source form",
         "A program in JavaScript is wrong, or outside the subset ([source](source.md)).",
         &[("compiler/source/src/codes.rs", "")],

@@ -82,7 +82,7 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
     let without = config.texts("without")?;
     for name in only.iter().chain(&without) {
         if set.get(name).is_none() {
-            let failure = Failure::new(codes::OPTION, format!("there is no atom `{name}`"));
+            let failure = Failure::new(codes::BAD_OPTION, format!("there is no atom `{name}`"));
             let names = set.iter().map(|atom| &*atom.sig.name);
             return Err(match suggest(name, names) {
                 Some(near) => failure.with_help(format!("did you mean `{near}`?")),
@@ -101,7 +101,7 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
     let atoms = config.get("atoms").map(|atoms| {
         let message = "`atoms` of the configuration must be a list";
         let list = atoms.as_array();
-        list.ok_or_else(|| Failure::new(codes::OPTION, message))
+        list.ok_or_else(|| Failure::new(codes::BAD_OPTION, message))
     });
     for atom in atoms.transpose()?.unwrap_or_default() {
         let checks = Checks::of(atom);
@@ -122,7 +122,7 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
 fn read_atom(value: &Value) -> Result<(AtomDef, bool), Failure> {
     let atom = Members::of("an atom", ATOM, Some(value))?;
     let op = atom.text("op")?.filter(|op| !op.is_empty());
-    let op = op.ok_or_else(|| Failure::new(codes::OPTION, "an atom needs `op`, its name"))?;
+    let op = op.ok_or_else(|| Failure::new(codes::BAD_OPTION, "an atom needs `op`, its name"))?;
     let docs = atom.text("docs")?.unwrap_or("An atom of the host.");
     let schema = |name| match atom.get(name) {
         None | Some(Value::Bool(true)) => Cow::Borrowed(""),
@@ -137,7 +137,7 @@ fn read_atom(value: &Value) -> Result<(AtomDef, bool), Failure> {
         Some(_) => {
             let message = format!("`effect` of `{op}` is unknown");
             let help = "write `pure`, `mutates`, `read`, `idempotent` or `unsafe`";
-            return Err(Failure::new(codes::OPTION, message).with_help(help));
+            return Err(Failure::new(codes::BAD_OPTION, message).with_help(help));
         }
     };
     let params = match atom.text("inputs")? {
@@ -145,7 +145,7 @@ fn read_atom(value: &Value) -> Result<(AtomDef, bool), Failure> {
         Some("raw") => Params::Raw,
         Some(_) => {
             let message = format!("`inputs` of `{op}` must be `resolved` or `raw`");
-            return Err(Failure::new(codes::OPTION, message));
+            return Err(Failure::new(codes::BAD_OPTION, message));
         }
     };
     let cost = agent99_cost(atom.amount("cost")?.unwrap_or(1.0));

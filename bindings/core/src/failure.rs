@@ -1,5 +1,6 @@
 //! Failures of operations.
 
+pub(crate) use crate::codes;
 use agent99::{Diagnostics, Map, Value};
 
 /// An operation that was refused. Failures of programs are events, not failures of operations.
@@ -13,20 +14,6 @@ pub struct Failure {
     pub help: Option<String>,
     /// The findings that rejected a program.
     pub diagnostics: Option<Diagnostics>,
-}
-
-/// Codes of this crate's failures.
-pub(crate) mod codes {
-    /// An argument of an operation has the wrong type.
-    pub(crate) const ARGUMENT: &str = "binding.bad_argument";
-    /// An option has the wrong type, or is unknown.
-    pub(crate) const OPTION: &str = "binding.bad_option";
-    /// A handle was freed, or is of another kind.
-    pub(crate) const HANDLE: &str = "binding.bad_handle";
-    /// A message is damaged.
-    pub(crate) const MESSAGE: &str = "binding.bad_message";
-    /// The program was rejected.
-    pub(crate) const REFUSED: &str = "program.refused";
 }
 
 impl Failure {
@@ -49,7 +36,7 @@ impl Failure {
         }
     }
 
-    /// The rejection of a program.
+    /// The rejection of a program, with the code of its first error.
     pub(crate) fn refused(found: Diagnostics) -> Failure {
         let errors = found.count(agent99::Severity::Error);
         let first = found
@@ -60,15 +47,17 @@ impl Failure {
             Some(first) => first.message.clone(),
             None => "the program was rejected".to_owned(),
         };
+        let code = first.map_or(codes::FAILED, |first| first.code);
+        let help = first.and_then(|first| first.help.clone());
         Failure {
-            help: first.and_then(|first| first.help.clone()),
+            help,
             diagnostics: Some(found),
-            ..Failure::new(codes::REFUSED, message)
+            ..Failure::new(code, message)
         }
     }
 
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
-        Failure::new(codes::ARGUMENT, message)
+        Failure::new(codes::BAD_ARGUMENT, message)
     }
 
     /// The object that a binding throws: `code`, `message`, and `help` and `diagnostics` if any.

@@ -110,7 +110,7 @@ pub(crate) fn granted(offered: &[String], asks: &Asks) -> Result<Capabilities, F
 
 fn unknown(name: &str) -> Failure {
     let failure = Failure::new(
-        codes::OPTION,
+        codes::BAD_OPTION,
         format!("no atom calls a capability `{name}`"),
     );
     match suggest(name, methods()) {

@@ -387,7 +387,7 @@ impl Host {
             let (linked_by, agent) = self.agent(agent as u64)?;
             if linked_by != engine {
                 let message = "the agent was compiled for another engine";
-                return Err(Failure::new(codes::HANDLE, message));
+                return Err(Failure::new(codes::BAD_HANDLE, message));
             }
             return Ok(agent);
         }

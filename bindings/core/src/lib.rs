@@ -14,6 +14,7 @@
 mod agent_turn;
 mod asks;
 mod atoms;
+mod codes;
 mod event;
 mod failure;
 mod granted;

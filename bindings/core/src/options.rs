@@ -34,13 +34,13 @@ impl<'a> Members<'a> {
             Some(Value::Object(map)) => Some(map),
             Some(other) => {
                 let message = format!("{what} must be an object, not {}", kind(other));
-                return Err(Failure::new(codes::OPTION, message));
+                return Err(Failure::new(codes::BAD_OPTION, message));
             }
         };
         for (name, _) in map.into_iter().flatten() {
             let name = name.to_string_lossy();
             if !known.contains(&&*name) {
-                let failure = Failure::new(codes::OPTION, format!("{what} has no `{name}`"));
+                let failure = Failure::new(codes::BAD_OPTION, format!("{what} has no `{name}`"));
                 return Err(match suggest(&name, known.iter().copied()) {
                     Some(near) => failure.with_help(format!("did you mean `{near}`?")),
                     None => failure.with_help(format!("it has {}", known.join(", "))),
@@ -62,7 +62,7 @@ impl<'a> Members<'a> {
             self.what,
             kind(value)
         );
-        Failure::new(codes::OPTION, message)
+        Failure::new(codes::BAD_OPTION, message)
     }
 
     fn read<T>(
@@ -168,7 +168,7 @@ pub(crate) fn run_options(value: Option<&Value>) -> Result<ReadOptions, Failure>
     let mut options = RunOptions::new();
     if let Some(fuel) = members.amount("fuel")? {
         options.fuel = Fuel::from_decimal(fuel)
-            .map_err(|error| Failure::new(codes::OPTION, format!("fuel: {error}")))?;
+            .map_err(|error| Failure::new(codes::BAD_OPTION, format!("fuel: {error}")))?;
     }
     if let Some(ms) = members.amount("timeoutMs")? {
         options.timeout_ms = Some(ms.ceil() as u64);
@@ -232,7 +232,7 @@ pub(crate) fn agent99_cost(price: f64) -> i64 {
 
 fn one_of(name: &str, wanted: &str) -> Failure {
     let message = format!("`{name}` of the options of a run must be {wanted}");
-    Failure::new(codes::OPTION, message)
+    Failure::new(codes::BAD_OPTION, message)
 }
 
 /// A text as a value, for lists of warnings.

@@ -1,5 +1,6 @@
 //! What an engine says about itself: atoms, tools, prompts, codes.
 
+use crate::codes;
 use crate::failure::Failure;
 use a99_core::json::{Document, Limits};
 use agent99::{
@@ -116,6 +117,9 @@ pub(crate) fn prompt(engine: &Engine, form: &Value) -> Result<Value, Failure> {
 }
 
 pub(crate) fn explain(code: &str) -> Value {
+    if let Some((code, meaning)) = codes::TABLE.iter().find(|(of, _)| *of == code) {
+        return crate::object([("code", (*code).into()), ("meaning", (*meaning).into())]);
+    }
     let Some(row) = agent99::codes::find(code) else {
         return Value::Undefined;
     };
@@ -182,10 +186,10 @@ pub(crate) fn declarations(engine: &Engine) -> Result<Value, Failure> {
 #[cfg(not(feature = "source"))]
 mod without_source {
     use super::{Agent, Engine, Failure, Value};
-    use crate::failure::codes;
+    use crate::codes;
 
     fn absent() -> Failure {
-        Failure::new(codes::ARGUMENT, "this build has no source form")
+        Failure::new(codes::BAD_ARGUMENT, "this build has no source form")
     }
 
     pub(crate) fn print(_: &Engine, _: &Agent) -> Result<Value, Failure> {

@@ -2,6 +2,7 @@
 
 use crate::asks::Asks;
 use crate::atoms::Checks;
+use crate::codes;
 use crate::event::{self, NoLongerWanted};
 use crate::failure::Failure;
 use crate::options::Members;
@@ -385,7 +386,9 @@ fn host_code(code: &str) -> Option<HostCode> {
     if let Some(code) = known.get(code) {
         return HostCode::checked(code).ok();
     }
-    // Checked before it is kept for good.
+    if let Some((ours, _)) = codes::TABLE.iter().find(|(of, _)| *of == code) {
+        return HostCode::of_capability(ours);
+    }
     if known.len() >= MAX_HOST_CODES || code.len() > 100 {
         return None;
     }

@@ -40,7 +40,7 @@ impl<T> Slab<T> {
             Some(at) => at,
             None if self.entries.len() as u64 == PLACES => {
                 let message = format!("too many {}s at once: {PLACES}", self.kind.1);
-                return Err(Failure::new(codes::HANDLE, message));
+                return Err(Failure::new(codes::BAD_HANDLE, message));
             }
             None => {
                 self.entries.push((0, None));
@@ -101,6 +101,6 @@ impl<T> Slab<T> {
             "{handle} is no {}, or it was freed, ended or is in use",
             self.kind.1
         );
-        Failure::new(codes::HANDLE, message)
+        Failure::new(codes::BAD_HANDLE, message)
     }
 }

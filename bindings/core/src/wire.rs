@@ -43,7 +43,7 @@ const MAX_INTEGER: i32 = (1 << 27) - 1;
 const MAX_DEPTH: usize = 10_000;
 
 fn damaged(what: &str) -> Failure {
-    Failure::new(codes::MESSAGE, format!("damaged message: {what}"))
+    Failure::new(codes::BAD_MESSAGE, format!("damaged message: {what}"))
 }
 
 /// Appends UTF-16 as WTF-8. A surrogate alone keeps its code.
@@ -436,7 +436,10 @@ impl Message {
 }
 
 fn too_large() -> Failure {
-    Failure::new(codes::MESSAGE, "the result is too large for one message")
+    Failure::new(
+        codes::BAD_MESSAGE,
+        "the result is too large for one message",
+    )
 }
 
 /// Writes a list of values, as the input of a price.

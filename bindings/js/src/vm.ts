@@ -265,6 +265,6 @@ export function treeOf(program: unknown): unknown {
 /** The error of a rejected program. */
 export function rejected(diagnostics: Diagnostic[]): EngineError {
   const first = diagnostics.find((one) => one.severity === 'error') ?? diagnostics[0]
-  const { code = 'program.refused', message = 'the program was rejected', help, pointer } = first ?? {}
+  const { code = 'binding.failed', message = 'the program was rejected', help, pointer } = first ?? {}
   return new EngineError({ code, message, help, pointer, diagnostics })
 }

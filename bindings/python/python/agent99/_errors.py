@@ -139,7 +139,7 @@ class CompileError(Agent99Error):
     def __init__(self, diagnostics: list[Diagnostic]) -> None:
         first = next((d for d in diagnostics if d.severity == "error"), None)
         super().__init__(
-            first.code if first else "program.refused",
+            first.code if first else "binding.failed",
             first.message if first else "the program was rejected",
             first.help if first else None,
         )
