@@ -1,4 +1,4 @@
-// Runs the code of README.md in a project that has the packages: `node smoke.mjs PROJECT`. A
+// Runs the code of the package's pages in a project that has the packages: `node smoke.mjs PROJECT`. A
 // comment after `console.log` is the line that it prints.
 
 import { execFileSync } from 'node:child_process'
@@ -7,13 +7,17 @@ import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 
 const project = resolve(process.argv[2])
-const readme = readFileSync(new URL('README.md', import.meta.url), 'utf8')
-const blocks = [...readme.matchAll(/^```(js|cjs)\n([\s\S]*?)^```$/gm)]
-if (blocks.length < 5) throw new Error('README.md has lost its code')
+const blocks = []
+for (const page of ['README.md', 'migration.md', 'peers.md']) {
+  const text = readFileSync(new URL(page, import.meta.url), 'utf8')
+  const found = [...text.matchAll(/^```(js|cjs)\n([\s\S]*?)^```$/gm)]
+  if (found.length === 0) throw new Error(`${page} has lost its code`)
+  blocks.push(...found)
+}
 let failures = 0
 for (const backend of ['native', 'wasm']) {
   for (const [at, [, kind, code]] of blocks.entries()) {
-    const file = join(project, `readme-${at}.${kind === 'js' ? 'mjs' : 'cjs'}`)
+    const file = join(project, `page-${at}.${kind === 'js' ? 'mjs' : 'cjs'}`)
     writeFileSync(file, code)
     const wanted = [...code.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, line]) => line)
     const printed = execFileSync(process.execPath, [file], {
@@ -24,7 +28,7 @@ for (const backend of ['native', 'wasm']) {
     const lines = printed.trimEnd().split('\n')
     if (wanted.length === 0 || lines.join('\n') !== wanted.join('\n')) {
       failures++
-      console.error(`README block ${at} (${backend}):\n${printed}wanted:\n${wanted.join('\n')}`)
+      console.error(`block ${at} (${backend}):\n${printed}wanted:\n${wanted.join('\n')}`)
     }
   }
 }
@@ -44,5 +48,5 @@ for (const [file, module, resolution] of [['a.mts', 'nodenext', 'nodenext'], ['b
   const options = ['--strict', '--noEmit', '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
   execFileSync(process.execPath, [tsc, ...options, file], { cwd: project, stdio: 'inherit' })
 }
-console.log(`${blocks.length} blocks of README.md on 2 engines, ${failures} failures`)
+console.log(`${blocks.length} blocks of the pages on 2 engines, ${failures} failures`)
 process.exitCode = failures === 0 ? 0 : 1

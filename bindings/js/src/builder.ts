@@ -38,6 +38,8 @@ type Body<M extends AtomMap> = (builder: BuilderType<M>) => unknown
 
 /** The methods that take bodies, and those whose arguments are not an object of inputs. */
 export interface ControlFlow<M extends AtomMap> {
+  /** Begins a chain, as `Agent.take` does. The schema documents the arguments. */
+  take(schema?: unknown): BuilderType<M>
   /** Names the result of the last step. */
   as(variable: string): BuilderType<M>
   /** Adds a step as it is. */
@@ -151,11 +153,12 @@ export class TypedBuilder<M extends AtomMap> {
         if (name === 'steps') return this.steps
         if (Object.hasOwn(methods, name)) return methods[name]
         if (Object.hasOwn(atoms, name)) return (input: any) => add(name, input)
+        if (name === 'take') return () => proxy
         return undefined
       },
       has: (_, name) =>
         typeof name === 'string' &&
-        (name === 'steps' || Object.hasOwn(methods, name) || Object.hasOwn(atoms, name)),
+        (name === 'steps' || name === 'take' || Object.hasOwn(methods, name) || Object.hasOwn(atoms, name)),
     })
     return proxy
   }

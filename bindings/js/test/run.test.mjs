@@ -11,7 +11,7 @@ test.after(() => assert.equal(rejections, 0, 'unhandled rejections'))
 
 test('a builder makes a program that runs', async () => {
   const vm = new AgentVM()
-  const program = vm.Agent.varsImport(['list'])
+  const program = vm.Agent.take(s.object({ list: s.any })).varsImport(['list'])
     .map('list', 'item', (b) => b.template({ tmpl: '<{{item}}>', vars: { item: 'item' } }).as('result'))
     .as('mapped')
     .filter('list', 'x', 'x > 1').as('filtered')
