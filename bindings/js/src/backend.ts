@@ -1,6 +1,6 @@
 /** The engine as an addon of Node.js or as WebAssembly. */
 
-import { EngineError } from './errors.js'
+import { EngineError, messageOf } from './errors.js'
 import type { Backend } from './wire.js'
 
 /** What the addon exports. */
@@ -78,6 +78,22 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
   let count = 0
   let textAt = 0
   let textRoom = 0
+  let stopped: string | undefined
+  /** A module that trapped is in no known state: nothing uses it any more. */
+  const perform = (op: number, n: number, units: number): number => {
+    if (stopped === undefined) {
+      try {
+        return exports.a99_call(op, n, units)
+      } catch (error) {
+        stopped = messageOf(error)
+      }
+    }
+    throw new EngineError({
+      code: 'binding.panic',
+      message: `the engine stopped: ${stopped}`,
+      help: 'start another worker or process, and report the program: this is a bug',
+    })
+  }
   // Memory that grows is another buffer.
   const refresh = () => {
     if (backend.words.buffer !== exports.memory.buffer) {
@@ -104,7 +120,7 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
         const view = new Uint16Array(exports.memory.buffer, textAt, units)
         for (let unit = 0; unit < units; unit++) view[unit] = text.charCodeAt(unit)
       }
-      const out = exports.a99_call(op, n, units)
+      const out = perform(op, n, units)
       refresh()
       return read(exports.a99_text_out(), out)
     },

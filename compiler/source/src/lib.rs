@@ -120,6 +120,7 @@ pub use texts::texts;
 
 /// Bytes of stack for parsing and lowering deeply nested sources. It suffices for everything that
 /// the guard accepts, in builds without optimisation too.
+#[cfg(not(target_family = "wasm"))]
 const STACK: usize = 64 << 20;
 
 /// Maximum nesting of a source that is read on the caller's thread, as both the guard and
@@ -206,11 +207,24 @@ fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Di
     })
 }
 
+/// Maximum nesting on WebAssembly, where no thread has a larger stack: the embedder's stack is
+/// often 1 MiB, and overflowing it ends the module.
+#[cfg(target_family = "wasm")]
+const MAX_WASM: u32 = 64;
+
 #[cfg(target_family = "wasm")]
 fn on_stack(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
-    whole(source, atoms)
+    let words = guard::names(source).map_err(|found| *found)?;
+    if words.nesting > MAX_WASM {
+        let message = format!("the source nests more than {MAX_WASM} levels deep, the limit here");
+        let found = Diagnostic::error(codes::TOO_DEEP, message, "");
+        return Err(found.with_help("bind parts to variables").into());
+    }
+    let read = rewritten(source, atoms, words, MAX_WASM);
+    read.unwrap_or_else(|| Err(unread("it nests too deep")))
 }
 
+#[cfg(not(target_family = "wasm"))]
 fn whole(source: &str, atoms: &(dyn Signatures + Sync)) -> Result<Program, Diagnostics> {
     let words = guard::names(source).map_err(|found| *found)?;
     let read = rewritten(source, atoms, words, MAX_NESTING);
