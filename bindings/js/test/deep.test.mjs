@@ -38,3 +38,28 @@ test('trees of every depth', async () => {
   }
   assert.deepEqual((await vm.run('function f() { return { r: 1 } }')).result, { r: 1 })
 })
+
+test('values and expressions of every depth run, and print or are refused', async () => {
+  const vm = new AgentVM()
+  const nested = (open, inner, close, depth) => open.repeat(depth) + inner + close.repeat(depth)
+  const one = '{"$expr":"literal","value":1}'
+  for (const depth of [190, 500, 1000, 1023, 1900]) {
+    const values = [
+      nested('[', '', ']', depth),
+      nested('{"$expr":"unary","op":"!","argument":', one, '}', depth),
+      nested(`{"$expr":"binary","op":"+","left":${one},"right":`, one, '}', depth),
+      JSON.stringify({ '=': nested('(1+', '1', ')', depth) }),
+    ]
+    for (const value of values) {
+      const text = `{"a99":4,"op":"seq","steps":[{"op":"return","value":${value}}]}`
+      if (vm.check(text).some((one) => one.severity === 'error')) continue
+      const program = vm.compile(text)
+      assert.ok((await vm.run(program)).fuelUsed > 0)
+      try {
+        assert.ok(program.toSource().length > depth)
+      } catch (error) {
+        assert.equal(error.code, 'source.unsayable', error.message)
+      }
+    }
+  }
+})

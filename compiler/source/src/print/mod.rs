@@ -93,6 +93,7 @@ pub(crate) struct Printer<'d> {
     /// True if a `return` would end only a turn of a loop.
     pub(crate) in_turn: bool,
     pub(crate) level: usize,
+    pub(crate) literal_level: usize,
 }
 
 impl<'d> Printer<'d> {
@@ -118,6 +119,7 @@ impl<'d> Printer<'d> {
             sink: false,
             in_turn: false,
             level: 0,
+            literal_level: 0,
         }
     }
 

@@ -26,6 +26,14 @@ pub(super) const AFTER: Reason = (
     "keep it in a variable within the `catch`",
 );
 const FORBIDDEN: Reason = ("a forbidden name", "name the member differently");
+const TOO_DEEP: Reason = (
+    "a literal that nests too deep",
+    "bind parts of it to variables",
+);
+
+/// Nesting of literals: a source of this depth can be read again, and printing it needs little
+/// stack, on WebAssembly too.
+const MAX_LITERAL_LEVELS: usize = 200;
 
 impl<'d> Printer<'d> {
     /// Prints a value position.
@@ -70,6 +78,16 @@ impl<'d> Printer<'d> {
 
     /// Prints a literal: a list or object, in which texts are not names, or a scalar.
     fn literal(&mut self, node: NodeId) -> Printed<String> {
+        if self.literal_level == MAX_LITERAL_LEVELS {
+            return Err((node, TOO_DEEP));
+        }
+        self.literal_level += 1;
+        let printed = self.literal_within(node);
+        self.literal_level -= 1;
+        printed
+    }
+
+    fn literal_within(&mut self, node: NodeId) -> Printed<String> {
         let doc = self.doc;
         match doc.kind(node) {
             Kind::Array => {
