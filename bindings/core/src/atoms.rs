@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::ready;
 
-const CONFIG: &[&str] = &["atoms", "only", "without"];
+const CONFIG: &[&str] = &["aliases", "atoms", "only", "without"];
 
 const ATOM: &[&str] = &[
     "op",
@@ -81,14 +81,7 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
     let only = config.texts("only")?;
     let without = config.texts("without")?;
     for name in only.iter().chain(&without) {
-        if set.get(name).is_none() {
-            let failure = Failure::new(codes::BAD_OPTION, format!("there is no atom `{name}`"));
-            let names = set.iter().map(|atom| &*atom.sig.name);
-            return Err(match suggest(name, names) {
-                Some(near) => failure.with_help(format!("did you mean `{near}`?")),
-                None => failure,
-            });
-        }
+        known(&set, name)?;
     }
     let mut removed: Vec<&str> = without.iter().map(String::as_str).collect();
     let all = set.clone();
@@ -97,6 +90,20 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
         removed.extend(names.filter(|name| !only.iter().any(|kept| kept == name)));
     }
     set = set.without(&removed);
+    for (name, op) in config.texts_by_name("aliases")? {
+        let renamed = |atom: &AtomDef, name: String| {
+            let mut atom = atom.clone();
+            atom.sig.name = Cow::Owned(name);
+            atom
+        };
+        // The guard of an atom checks its inputs before the others are evaluated.
+        let guard = format!("guard:{name}");
+        set = match all.get(&format!("guard:{op}")) {
+            Some(of) => set.with(renamed(of, guard)),
+            None => set.without(&[&guard]),
+        };
+        set.insert(renamed(known(&all, &op)?, name));
+    }
     let (mut host_atoms, mut cost_fns) = (HashMap::new(), Vec::new());
     let atoms = config.get("atoms").map(|atoms| {
         let message = "`atoms` of the configuration must be a list";
@@ -116,6 +123,19 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
         set,
         host_atoms,
         cost_fns,
+    })
+}
+
+/// An atom of the language.
+fn known<'a>(set: &'a AtomSet, name: &str) -> Result<&'a AtomDef, Failure> {
+    if let Some(atom) = set.get(name) {
+        return Ok(atom);
+    }
+    let failure = Failure::new(codes::BAD_OPTION, format!("there is no atom `{name}`"));
+    let names = set.iter().map(|atom| &*atom.sig.name);
+    Err(match suggest(name, names) {
+        Some(near) => failure.with_help(format!("did you mean `{near}`?")),
+        None => failure,
     })
 }
 

@@ -94,6 +94,22 @@ impl<'a> Members<'a> {
         Ok(texts?.unwrap_or_default())
     }
 
+    /// Texts by name.
+    pub(crate) fn texts_by_name(&self, name: &str) -> Result<Vec<(String, String)>, Failure> {
+        let texts = self.read(name, "an object of texts", |value| {
+            let members = value.as_object()?.iter();
+            members
+                .map(|(name, text)| {
+                    Some((
+                        name.to_string_lossy().into_owned(),
+                        text.as_str()?.to_owned(),
+                    ))
+                })
+                .collect::<Option<Vec<_>>>()
+        });
+        Ok(texts?.unwrap_or_default())
+    }
+
     /// A number of fuel units or milliseconds: finite and not negative.
     pub(crate) fn amount(&self, name: &str) -> Result<Option<f64>, Failure> {
         self.read(name, "a finite number of at least 0", amount)

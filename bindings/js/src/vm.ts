@@ -86,6 +86,8 @@ export class AgentVM<M extends AtomMap = {}> {
   /** @internal */
   readonly pricedByHost: boolean
   private engine: number | undefined
+  /** Atoms of the language under other names. */
+  private readonly aliases: Record<string, string> = Object.create(null)
   private readonly sources = new Map<string, Program>()
 
   constructor(
@@ -103,17 +105,14 @@ export class AgentVM<M extends AtomMap = {}> {
         this.functions.set(name, atom)
         // Steps name an atom by its op, too, where no other atom has that name.
         if (atom.op !== name && !Object.hasOwn(custom, atom.op)) this.functions.set(atom.op, atom)
-      } else if (given?.op !== name || !Object.hasOwn(coreAtoms, name)) {
-        const isCore = typeof given?.op === 'string' && Object.hasOwn(coreAtoms, given.op)
+      } else if (typeof given?.op !== 'string' || !Object.hasOwn(coreAtoms, given.op)) {
         throw new EngineError({
           code: 'binding.bad_atom',
-          message: isCore
-            ? `'${name}' would be another name of the language's atom '${given.op}'`
-            : `'${name}' is no atom`,
-          help: isCore
-            ? `write steps with op '${given.op}', or define '${name}' with defineAtom`
-            : 'make atoms with defineAtom(op, input, output, function)',
+          message: `'${name}' is no atom`,
+          help: 'make atoms with defineAtom(op, input, output, function)',
         })
+      } else if (given.op !== name) {
+        this.aliases[name] = given.op
       }
     }
     this.pricedByHost = [...this.functions.values()].some((atom) => typeof atom.cost === 'function')
@@ -123,11 +122,13 @@ export class AgentVM<M extends AtomMap = {}> {
   get handle(): number {
     if (this.engine === undefined) {
       const { only, without } = this.config
-      if (this.functions.size === 0 && only === undefined && without === undefined) {
+      const { aliases } = this
+      const isPlain = this.functions.size === 0 && Object.keys(aliases).length === 0
+      if (isPlain && only === undefined && without === undefined) {
         return (this.engine = plainEngine())
       }
       const atoms = [...this.functions].map(([name, atom]) => configOf(name, atom))
-      this.engine = ask(Op.engine, { atoms, only, without }) as number
+      this.engine = ask(Op.engine, { aliases, atoms, only, without }) as number
       freeWith(this, this.engine)
     }
     return this.engine

@@ -307,7 +307,7 @@ test('raw inputs, steps of atoms, and what is not offered', async () => {
   assert.deepEqual(result.r, { value: 3, own: { a: 1 }, count: 1, charged: true, unknown: true })
   assert.equal((await vm.run(one('state'))).error.code, 'binding.no_state')
   assert.match((await vm.run(one('raises'))).error.message, /fuel cannot rise/)
-  for (const bad of [() => defineAtom('', undefined, undefined, () => 1), () => defineAtom('a', undefined, undefined), () => defineAtom('a', undefined, undefined, () => 1, { cost: -1 }), () => defineAtom('a', undefined, undefined, () => 1, { effects: 'none' }), () => new AgentVM({ a: {} }), () => new AgentVM({ llmPredict: coreAtoms.llmPredictBattery })]) {
+  for (const bad of [() => defineAtom('', undefined, undefined, () => 1), () => defineAtom('a', undefined, undefined), () => defineAtom('a', undefined, undefined, () => 1, { cost: -1 }), () => defineAtom('a', undefined, undefined, () => 1, { effects: 'none' }), () => new AgentVM({ a: {} })]) {
     assert.throws(bad, { code: 'binding.bad_atom' })
   }
   assert.throws(() => new AgentVM({ a: defineAtom('a', 5, undefined, () => 1) }).check(identity), { code: 'binding.schema' })
@@ -392,4 +392,24 @@ test('runs inside runs, and many at once', async () => {
   assert.equal((await vm.run(one('nested', { depth: 5 }))).result.r, 'bottom')
   const all = await Promise.all(Array.from({ length: 500 }, (_, v) => vm.run(v % 2 ? identity : one('nested', { depth: 1 }), { v })))
   all.forEach((done, v) => assert.deepEqual(done.result, v % 2 ? { v } : { r: 'bottom' }))
+})
+
+test('atoms of the language have other names where a machine gives them', async () => {
+  const vm = new AgentVM({ ask: coreAtoms.llmPredict, loop: coreAtoms.while, llmVision: coreAtoms.llmPredict })
+  const capabilities = { llm: { predict: (prompt) => `${prompt}!` } }
+  for (const op of ['ask', 'llmVision']) {
+    const { result } = await vm.run(one(op, { prompt: 'hi' }), {}, { capabilities })
+    assert.deepEqual(result, { r: 'hi!' })
+  }
+  const add = { op: 'mathCalc', expr: 'n + 1', vars: { n: 'n' }, result: 'n' }
+  const { result } = await vm.run({
+    op: 'seq',
+    steps: [
+      { op: 'varSet', key: 'n', value: 0 },
+      { op: 'loop', condition: 'n < 3', body: [add] },
+      { op: 'return', schema: { type: 'object', properties: { n: {} } } },
+    ],
+  })
+  assert.deepEqual(result, { n: 3 })
+  assert.throws(() => new AgentVM({ ask: { op: 'asks' } }), { code: 'binding.bad_atom' })
 })
