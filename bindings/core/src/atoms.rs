@@ -25,23 +25,29 @@ const ATOM: &[&str] = &[
     "costFn",
     "timeoutMs",
     "inputs",
+    "direct",
 ];
 
 /// The schemas by which calls of an atom of the host are checked.
-#[derive(Default)]
 pub(crate) struct Checks {
+    /// Place among the atoms of the host.
+    pub(crate) place: usize,
+    /// Whether the host may answer at once.
+    pub(crate) is_direct: bool,
     input: Option<Schema>,
     output: Option<Schema>,
 }
 
 impl Checks {
-    fn of(atom: &Value) -> Checks {
+    fn of(place: usize, atom: &Value) -> Checks {
         let schema = |name| match atom.get(name) {
             None | Some(Value::Undefined | Value::Null | Value::Bool(true)) => None,
             Some(schema) => Some(Schema::parse(schema)),
         };
         let is_raw = atom.get("inputs").and_then(Value::as_str) == Some("raw");
         Checks {
+            place,
+            is_direct: atom.get("direct").and_then(Value::as_bool) != Some(false),
             input: schema("input").filter(|_| !is_raw),
             output: schema("output"),
         }
@@ -110,8 +116,9 @@ pub(crate) fn read(config: Option<&Value>) -> Result<ReadAtoms, Failure> {
         let list = atoms.as_array();
         list.ok_or_else(|| Failure::new(codes::BAD_OPTION, message))
     });
-    for atom in atoms.transpose()?.unwrap_or_default() {
-        let checks = Checks::of(atom);
+    let atoms = atoms.transpose()?.unwrap_or_default();
+    for (place, atom) in atoms.iter().enumerate() {
+        let checks = Checks::of(place, atom);
         let (atom, is_priced_by_host) = read_atom(atom)?;
         if is_priced_by_host {
             cost_fns.push(atom.sig.name.to_string());

@@ -39,6 +39,8 @@ codes! {
     pub(crate) const NOT_LOADED: &str = "binding.not_loaded";
     /// A function of an older package has no counterpart.
     pub(crate) const NOT_OFFERED: &str = "binding.not_offered";
+    /// Too many runs are within each other, each begun by an atom of the one before.
+    pub(crate) const NESTED: &str = "binding.nested";
     /// A program was compiled by another VM, whose atoms may differ.
     pub(crate) const OTHER_MACHINE: &str = "binding.other_machine";
     /// The package and the engine do not understand each other.

@@ -33,7 +33,7 @@ pub mod wire;
 pub use agent99::{Map, Text, Value};
 pub use failure::Failure;
 pub use host::{Host, Item, Op, Pricer};
-pub use runs::Caller;
+pub use runs::{Caller, DirectAnswer, DirectCall};
 
 /// An object with these members.
 fn object<const N: usize>(members: [(&str, Value); N]) -> Value {

@@ -83,11 +83,42 @@ pub(crate) fn millis(ms: f64) -> Duration {
 /// They are called between the steps of the engine, in the order of the program, on the thread that
 /// does the operation.
 pub trait Caller: Sync {
-    /// The answer: a value or an error's object; `None` if the host wants the event of the call.
-    fn call(&self, op: &str, inputs: &Value) -> Option<Result<Value, Value>>;
+    /// The answer; `None` if the host wants the event of the call.
+    fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer>;
 
     /// Whether the host must have a say after the last call: the event is then a pause.
     fn stops(&self) -> bool;
+}
+
+/// A call that the host may answer at once.
+#[derive(Debug)]
+pub struct DirectCall<'a> {
+    /// Name of the atom.
+    pub op: &'a str,
+    /// Its place among the atoms that the host gave its engine.
+    pub place: usize,
+    /// The inputs.
+    pub inputs: &'a Value,
+    /// Fuel that the run has left.
+    pub fuel_left: Fuel,
+}
+
+/// What the host says of a call at once.
+#[derive(Debug)]
+pub struct DirectAnswer {
+    /// A value, or an error's object.
+    pub answer: Result<Value, Value>,
+    /// As in an answer to an event: `charge` and `warnings`.
+    pub extra: Value,
+}
+
+impl From<Result<Value, Value>> for DirectAnswer {
+    fn from(answer: Result<Value, Value>) -> DirectAnswer {
+        DirectAnswer {
+            answer,
+            extra: Value::Undefined,
+        }
+    }
 }
 
 /// What a step of a run gives: the event, and whether the run is over.
@@ -170,14 +201,24 @@ impl ActiveRun {
                         continue;
                     }
                     let cancelled = self.cancelled();
-                    let direct = caller.filter(|_| cancelled.is_empty());
-                    if let Some(answer) = direct.and_then(|host| host.call(&call.atom, &inputs)) {
-                        let answer = match answer {
+                    let direct = caller.filter(|_| checks.is_direct && cancelled.is_empty());
+                    let made = DirectCall {
+                        op: &call.atom,
+                        place: checks.place,
+                        inputs: &inputs,
+                        fuel_left: call.fuel_left(),
+                    };
+                    if let Some(direct) = direct.and_then(|host| host.call(&made)) {
+                        let answer = match direct.answer {
                             Ok(value) => checks
                                 .output(&call.atom, &value)
                                 .map(|()| HostReply::from(value)),
                             Err(error) => Err(atom_error(&error)),
                         };
+                        // The host made it itself.
+                        if let Ok(extra) = Extra::of(&direct.extra) {
+                            extra.settle(&call);
+                        }
                         // An error says that the time of the call was up.
                         let _ = self.run.answer(&call.id, answer);
                         let stops = caller.is_some_and(Caller::stops);
@@ -290,23 +331,13 @@ impl ActiveRun {
         value: Value,
         extra: Option<&Value>,
     ) -> Result<(), Failure> {
-        let extra = Members::of("an answer", &["fuelUsed", "charge", "warnings"], extra)?;
-        let fuel = |name| -> Result<Option<Fuel>, Failure> {
-            let units = extra.amount(name)?;
-            Ok(units.map(|units| Fuel::from_decimal(units).unwrap_or(Fuel::MAX)))
-        };
-        let (fuel_used, charge) = (fuel("fuelUsed")?, fuel("charge")?);
-        let warnings = extra.texts("warnings")?;
+        let extra = Extra::of(extra.unwrap_or(&Value::Undefined))?;
         let Some(at) = self.host_calls.iter().position(|call| call.id == *id) else {
             return Ok(());
         };
         let call = self.host_calls.swap_remove(at);
-        if let Some(charge) = charge {
-            call.charge(charge);
-        }
-        for warning in warnings {
-            call.warn(warning);
-        }
+        let fuel_used = extra.fuel_used;
+        extra.settle(&call);
         let answer = match ok {
             true => match self.checked(&call.atom, &value) {
                 Ok(()) => Ok(HostReply {
@@ -338,6 +369,40 @@ impl ActiveRun {
     pub(crate) fn snapshot(&mut self) -> Result<Vec<u8>, Failure> {
         let bytes = self.run.snapshot();
         bytes.map_err(|error| Failure::new(error.code, error.to_string()))
+    }
+}
+
+/// What an answer says beside its value.
+struct Extra {
+    fuel_used: Option<Fuel>,
+    charge: Option<Fuel>,
+    warnings: Vec<String>,
+}
+
+impl Extra {
+    fn of(extra: &Value) -> Result<Extra, Failure> {
+        let extra = Members::of(
+            "an answer",
+            &["fuelUsed", "charge", "warnings"],
+            Some(extra),
+        )?;
+        let fuel = |name| -> Result<Option<Fuel>, Failure> {
+            let units = extra.amount(name)?;
+            Ok(units.map(|units| Fuel::from_decimal(units).unwrap_or(Fuel::MAX)))
+        };
+        Ok(Extra {
+            fuel_used: fuel("fuelUsed")?,
+            charge: fuel("charge")?,
+            warnings: extra.texts("warnings")?,
+        })
+    }
+
+    /// Charges the run for a call, and passes its warnings on.
+    fn settle(self, call: &Call) {
+        if let Some(charge) = self.charge {
+            call.charge(charge);
+        }
+        self.warnings.into_iter().for_each(|text| call.warn(text));
     }
 }
 

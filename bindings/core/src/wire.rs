@@ -332,6 +332,19 @@ impl Message {
         self.is_ascii = self.text.iter().all(|unit| *unit < 0x80);
     }
 
+    /// Writes values one after the other in place of what the message had.
+    pub fn write_all(&mut self, values: &[&Value]) {
+        self.clear();
+        for value in values {
+            if let Err(failure) = self.value(value) {
+                self.clear();
+                self.failure(&failure);
+                break;
+            }
+        }
+        self.is_ascii = self.text.iter().all(|unit| *unit < 0x80);
+    }
+
     fn clear(&mut self) {
         self.words.clear();
         self.text.clear();

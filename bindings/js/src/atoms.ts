@@ -162,8 +162,12 @@ export function configOf(name: string, atom: HostAtom): Record<string, unknown> 
     costFn: typeof atom.cost === 'function',
     timeoutMs: atom.timeoutMs,
     inputs: atom.inputs,
+    // Those that always give a promise are called at their event.
+    direct: !(atom.fn instanceof AsyncFunction),
   }
 }
+
+const AsyncFunction = (async () => {}).constructor
 
 interface Described {
   op: string

@@ -8,6 +8,7 @@ export interface Addon {
   attach(buffer: ArrayBuffer): void
   call(op: number, n: number, text: string): string
   setPricer(price: ((op: string, text: string) => number) | null): void
+  setCaller(call: (place: number, text: string) => string): void
 }
 
 const FIRST_WORDS = 1 << 14
@@ -23,6 +24,7 @@ export function nativeBackend(addon: Addon): Backend {
     },
     call: addon.call,
     setPricer: addon.setPricer,
+    setCaller: addon.setCaller,
   }
   backend.grow(FIRST_WORDS)
   return backend
@@ -35,6 +37,7 @@ interface Exports {
   a99_text_out(): number
   a99_call(op: number, n: number, units: number): number
   a99_pricer(on: number): void
+  a99_caller(on: number): void
 }
 
 /** Units of a text from which whole copies are quicker than units. */
@@ -46,6 +49,7 @@ const utf16 = new TextDecoder('utf-16le', { ignoreBOM: true })
 /** The engine as WebAssembly. */
 export function wasmBackend(module: WebAssembly.Module): Backend {
   let price: ((op: string, text: string) => number) | null = null
+  let answer: ((place: number, text: string) => string) | undefined
   let exports: Exports
   const read = (at: number, units: number): string => {
     if (units === 0) return ''
@@ -69,6 +73,12 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
         const part = Math.min(65536, length - from)
         crypto.getRandomValues(new Uint8Array(exports.memory.buffer, at + from, part))
       }
+    },
+    call: (place: number, text: number, textUnits: number) => {
+      refresh()
+      const written = answer!(place, read(text, textUnits))
+      writeText(written)
+      return written.length
     },
     price: (op: number, opUnits: number, text: number, textUnits: number) =>
       price === null ? NaN : price(read(op, opUnits), read(text, textUnits)),
@@ -100,6 +110,20 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
       backend.words = new Uint32Array(exports.memory.buffer, at, count)
     }
   }
+  const writeText = (text: string): void => {
+    const units = text.length
+    if (units > textRoom) {
+      textRoom = Math.max(units, 2 * textRoom, 4096)
+      textAt = exports.a99_text(textRoom)
+      refresh()
+    }
+    if (units >= LONG && Buffer) {
+      Buffer.from(exports.memory.buffer, textAt, 2 * units).write(text, 'utf16le')
+    } else {
+      const view = new Uint16Array(exports.memory.buffer, textAt, units)
+      for (let unit = 0; unit < units; unit++) view[unit] = text.charCodeAt(unit)
+    }
+  }
   const backend: Backend = {
     words: new Uint32Array(0),
     grow(words) {
@@ -108,25 +132,18 @@ export function wasmBackend(module: WebAssembly.Module): Backend {
       backend.words = new Uint32Array(exports.memory.buffer, at, count)
     },
     call(op, n, text) {
-      const units = text.length
-      if (units > textRoom) {
-        textRoom = Math.max(units, 2 * textRoom, 4096)
-        textAt = exports.a99_text(textRoom)
-        refresh()
-      }
-      if (units >= LONG && Buffer) {
-        Buffer.from(exports.memory.buffer, textAt, 2 * units).write(text, 'utf16le')
-      } else {
-        const view = new Uint16Array(exports.memory.buffer, textAt, units)
-        for (let unit = 0; unit < units; unit++) view[unit] = text.charCodeAt(unit)
-      }
-      const out = perform(op, n, units)
+      writeText(text)
+      const out = perform(op, n, text.length)
       refresh()
       return read(exports.a99_text_out(), out)
     },
     setPricer(f) {
       price = f && ((op, text) => (refresh(), f(op, text)))
       exports.a99_pricer(f ? 1 : 0)
+    },
+    setCaller(call) {
+      answer = call
+      exports.a99_caller(1)
     },
   }
   backend.grow(FIRST_WORDS)

@@ -35,6 +35,12 @@ export interface Pricing {
   price(op: string, input: unknown): number
 }
 
+/** The run whose atoms are called while the engine computes. */
+export interface Answering {
+  /** Calls an atom's function; what it gives writes the answer, if there is one already. */
+  direct(place: number, input: any, fuelLeft: number): ((message: Wire) => void) | undefined
+}
+
 let wire: Wire | undefined
 let loader: () => Backend = () => {
   throw new EngineError({
@@ -44,6 +50,7 @@ let loader: () => Backend = () => {
   })
 }
 let pricing: Pricing | undefined
+let answering: Answering | undefined
 let pricerIsSet = false
 
 /** Sets what loads the engine at the first call. */
@@ -67,6 +74,18 @@ export function host(): Wire {
       })
     }
     wire = loaded
+    loaded.backend.setCaller?.((place, text) =>
+      loaded.during(text, (input, fuelLeft) => {
+        // The function may run programs of its own.
+        const [prices, run] = [pricing, answering]
+        try {
+          return run?.direct(place, input, fuelLeft)
+        } finally {
+          pricing = prices
+          answering = run
+        }
+      })
+    )
   }
   return wire
 }
@@ -85,6 +104,11 @@ export function priceBy(run: Pricing | undefined): void {
       return NaN
     }
   })
+}
+
+/** Says whose atoms are called from now on; without a run, calls are events. */
+export function answerBy(run: Answering | undefined): void {
+  answering = run
 }
 
 /** Performs an operation on trusted arguments. */

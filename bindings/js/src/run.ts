@@ -4,9 +4,9 @@ import type { AtomMap, HostAtom } from './atoms.js'
 import { answerOf, callMethod, isResponse, readResponse, withoutMethods, type Capabilities } from './capabilities.js'
 import { CallContext, type AtomContext, type Caller } from './context.js'
 import { AgentError, EngineError, messageOf } from './errors.js'
-import { ask, host, Op, priceBy, type Pricing } from './host.js'
+import { answerBy, ask, host, Op, priceBy, type Answering, type Pricing } from './host.js'
 import { withOptions, type RunEvent, type RunOptions } from './options.js'
-import { ARGS, DATA, TRUSTED, type Limits, type Wire } from './wire.js'
+import { ARGS, DATA, nesting, TRUSTED, type Limits, type Wire } from './wire.js'
 
 /** A step as it was run. */
 export interface TraceEvent {
@@ -38,6 +38,8 @@ export interface RunResult<T = any> {
 export interface Machine {
   readonly handle: number
   readonly functions: Map<string, HostAtom>
+  /** The same, in the order of the engine. */
+  readonly ordered: readonly (readonly [string, HostAtom])[]
   readonly pricedByHost: boolean
   readonly atoms: AtomMap
 }
@@ -127,12 +129,14 @@ export function firstEvent(
   program: unknown,
   args: Record<string, any>,
   options: RunOptions,
-  prices = pricesOf(machine, options, args)
+  prices = pricesOf(machine, options, args),
+  run?: ActiveRun
 ): Event {
   // The first use of a machine makes its engine.
   const { handle } = machine
   const wire = host()
   priceBy(prices)
+  answerBy(run)
   const message = wire.begin().num(handle)
   if (typeof program === 'number') message.num(program)
   else message.value(program, 'the program', TRUSTED)
@@ -152,15 +156,26 @@ export function runToEnd(
     const error = new AgentError('Execution aborted by the caller', 'vm.run', undefined, fields)
     return Promise.resolve({ result: error, error, fuelUsed: 0, trace: options.trace ? [] : undefined })
   }
+  if (nesting.now >= MAX_NESTED) {
+    throw new EngineError({
+      code: 'binding.nested',
+      message: `more than ${MAX_NESTED} runs within each other, each begun by an atom of the one before`,
+      help: 'await something before the inner run begins, or bound the recursion with `depth`',
+    })
+  }
   const prices = pricesOf(machine, options, args)
   const started = now()
-  const event = firstEvent(machine, program, args, options, prices)
-  if (event[0] === DONE) return Promise.resolve(resultOf(event, options))
-  return new ActiveRun(machine, args, options, started, prices).go(event)
+  const run = machine.functions.size > 0 ? new ActiveRun(machine, args, options, started, prices) : undefined
+  const event = firstEvent(machine, program, args, options, prices, run)
+  if (event[0] === DONE) {
+    run?.end()
+    return Promise.resolve(resultOf(event, options))
+  }
+  return (run ?? new ActiveRun(machine, args, options, started, prices)).go(event)
 }
 
 /** A run from its first event to its last. */
-export class ActiveRun implements Caller {
+export class ActiveRun implements Caller, Answering {
   readonly capabilities: Capabilities
   private readonly wire: Wire
   private readonly limits: Limits
@@ -175,6 +190,8 @@ export class ActiveRun implements Caller {
   private timer: ReturnType<typeof setTimeout> | undefined
   private timerAt = Infinity
   private settled: Settled[] = []
+  /** The promise of the call whose event is next, with the call's context. */
+  private promised: { value: PromiseLike<unknown>; context: CallContext } | undefined
   private readonly pending = new Map<string | number, CallContext | AbortController>()
   private controllers: Set<AbortController> | undefined
   private resolveRun!: (result: RunResult) => void
@@ -243,7 +260,8 @@ export class ActiveRun implements Caller {
   /** Goes on with a snapshot. */
   restored(agent: number, bytes: Uint8Array): Event {
     const { handle } = this.machine
-    const message = this.begin().num(handle).num(agent).bytes(bytes)
+    this.decidePrices()
+    const message = this.wire.begin().num(handle).num(agent).bytes(bytes)
     return withOptions(message, this.options).send(Op.restore)
   }
 
@@ -252,19 +270,58 @@ export class ActiveRun implements Caller {
     return new Promise((resolve, reject) => {
       this.resolveRun = resolve
       this.rejectRun = reject
-      this.options.signal?.addEventListener('abort', this.onAbort)
+      const { signal } = this.options
+      this.aborted = signal?.aborted === true
+      signal?.addEventListener('abort', this.onAbort)
       this.drive(event)
     })
   }
 
   private begin(): Wire {
     this.decidePrices()
+    answerBy(this)
     return this.wire.begin()
   }
 
-  /** What the engine computes next asks this run for prices. */
+  /** What the engine computes next asks this run for prices; its calls are events. */
   decidePrices(): void {
     priceBy(this.prices)
+    answerBy(undefined)
+  }
+
+  /** Calls the function of an atom while the engine waits for it. A promise answers later. */
+  direct(place: number, input: any, fuelLeft: number): ((message: Wire) => void) | undefined {
+    const [op, atom] = this.machine.ordered[place]!
+    const context = new CallContext(this, op, fuelLeft)
+    let value: unknown
+    let ok = true
+    try {
+      value = atom.fn(input, context)
+      if (isThenable(value)) {
+        this.promised = { value, context }
+        return undefined
+      }
+    } catch (error) {
+      ok = false
+      value = error
+    }
+    return (message) => {
+      const extra = context.extra()
+      if (ok) {
+        try {
+          message.put(true).value(value, 'result', this.limits)
+        } catch (error) {
+          ok = false
+          value = error
+          message.restart()
+        }
+      }
+      if (!ok) message.put(false).value(this.failureOf(value), 'error', TRUSTED)
+      if (extra === undefined) message.put(undefined)
+      else message.value(extra, 'extra', TRUSTED)
+      // The function may have aborted the run, which then has no listener yet.
+      message.put(this.aborted || this.options.signal?.aborted === true)
+    }
   }
 
   private next(): Event {
@@ -276,6 +333,7 @@ export class ActiveRun implements Caller {
   }
 
   private drive(event: Event): void {
+    nesting.now++
     this.active = true
     this.waiting = false
     try {
@@ -311,6 +369,7 @@ export class ActiveRun implements Caller {
     } catch (error) {
       this.fail(error)
     } finally {
+      nesting.now--
       this.active = false
     }
   }
@@ -354,10 +413,12 @@ export class ActiveRun implements Caller {
   /** Starts a call; no event if a promise will answer. */
   private call(event: Event): Event | undefined {
     const [, , id, op, input, fuelLeft] = event
-    const context = new CallContext(this, op, fuelLeft)
+    const { promised } = this
+    this.promised = undefined
+    const context = promised?.context ?? new CallContext(this, op, fuelLeft)
     let value: unknown
     try {
-      value = this.machine.functions.get(op)!.fn(input, context)
+      value = promised?.value ?? this.machine.functions.get(op)!.fn(input, context)
       if (isThenable(value)) {
         this.pending.set(id, context)
         this.await(id, value, context)
@@ -436,14 +497,19 @@ export class ActiveRun implements Caller {
       if (refused === undefined) return this.reply(message, extra)
       value = refused
     }
+    const message = this.called(id).put(false)
+    return this.reply(message.value(this.failureOf(value), 'error', TRUSTED), extra)
+  }
+
+  /** What the engine gets of a thrown value. */
+  private failureOf(value: unknown): Record<string, unknown> {
     const failure: Record<string, unknown> = { message: messageOf(value) }
     if (value instanceof EngineError) {
       const { code, help } = value
       if (code === 'boundary.rejected') failure.message = `Capability boundary rejected: ${value.reason ?? value.message}`
       Object.assign(failure, { code, help })
     }
-    const message = this.called(id).put(false)
-    return this.reply(message.value(failure, 'error', TRUSTED), extra)
+    return failure
   }
 
   private called(id: string | number): Wire {
@@ -509,7 +575,7 @@ export class ActiveRun implements Caller {
   }
 
   /** Nothing of the run goes on after its end. */
-  private end(): void {
+  end(): void {
     this.over = true
     this.waiting = false
     if (this.timer !== undefined) clearTimeout(this.timer)
@@ -555,6 +621,9 @@ export function cancelledOf(event: Event): (string | number)[] | undefined {
 }
 
 const READY = Promise.resolve()
+
+/** Runs within each other on one stack. */
+const MAX_NESTED = 64
 
 /** The longest time of a timer. */
 const MAX_TIMER = 0x7fffffff

@@ -84,6 +84,8 @@ export class AgentVM<M extends AtomMap = {}> {
   /** @internal */
   readonly functions = new Map<string, HostAtom>()
   /** @internal */
+  readonly ordered: readonly (readonly [string, HostAtom])[]
+  /** @internal */
   readonly pricedByHost: boolean
   private engine: number | undefined
   /** Atoms of the language under other names. */
@@ -115,6 +117,7 @@ export class AgentVM<M extends AtomMap = {}> {
         this.aliases[name] = given.op
       }
     }
+    this.ordered = [...this.functions]
     this.pricedByHost = [...this.functions.values()].some((atom) => typeof atom.cost === 'function')
   }
 
@@ -127,7 +130,7 @@ export class AgentVM<M extends AtomMap = {}> {
       if (isPlain && only === undefined && without === undefined) {
         return (this.engine = plainEngine())
       }
-      const atoms = [...this.functions].map(([name, atom]) => configOf(name, atom))
+      const atoms = this.ordered.map(([name, atom]) => configOf(name, atom))
       this.engine = ask(Op.engine, { aliases, atoms, only, without }) as number
       freeWith(this, this.engine)
     }

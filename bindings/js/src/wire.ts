@@ -12,6 +12,8 @@ export interface Backend {
   call(op: number, n: number, text: string): string
   /** Sets the function that computes prices while the engine computes. */
   setPricer(price: ((op: string, text: string) => number) | null): void
+  /** Sets what answers calls of atoms at once; without it they are events. */
+  setCaller?(call: (place: number, text: string) => string): void
 }
 
 /** Bounds that are checked while a value is read. */
@@ -79,6 +81,12 @@ const INSTEAD: Record<string, string> = {
   ArrayBuffer: 'pass a typed array',
   URL: 'pass its href',
 }
+
+/** How many functions of atoms are called within each other, each by a run of the one before. */
+export const nesting = { now: 0 }
+
+/** Calls within each other that the engine makes itself: its frames are on the stack. */
+const MAX_DIRECT = 8
 
 /** Writes arguments of an operation, performs it and reads its answer. One message is under way
  * at a time; what runs while values are read (getters, traps) cannot start another. */
@@ -192,6 +200,48 @@ export class Wire {
     } finally {
       this.busy = false
     }
+  }
+
+  /** Lets a function of the host answer while an operation is under way: with what the engine
+   * says, and by a function that writes the answer. */
+  during(text: string, call: (input: any, fuelLeft: number) => ((message: Wire) => void) | undefined): string {
+    const input = this.answer(text)
+    const fuelLeft = this.read(0) as number
+    if (nesting.now >= MAX_DIRECT) {
+      // Deeper ones are events, whose functions have no frames of the engine below them.
+      this.words[0] = 0
+      return ''
+    }
+    this.busy = false
+    nesting.now++
+    let write: ((message: Wire) => void) | undefined
+    try {
+      write = call(input, fuelLeft)
+    } finally {
+      nesting.now--
+      this.busy = true
+      this.words = this.backend.words
+    }
+    if (write === undefined) {
+      this.words[0] = 0
+      return ''
+    }
+    this.restart()
+    write(this)
+    this.words[0] = this.pos - 1
+    const written = this.text
+    this.text = ''
+    return written
+  }
+
+  /** Begins the answer of `during` again. */
+  restart(): this {
+    this.busy = true
+    this.pos = 1
+    this.text = ''
+    this.keyCount = 0
+    this.shapeDepth = 0
+    return this
   }
 
   /** The value of a message that the engine wrote. */

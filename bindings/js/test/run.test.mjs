@@ -413,3 +413,37 @@ test('atoms of the language have other names where a machine gives them', async 
   assert.deepEqual(result, { n: 3 })
   assert.throws(() => new AgentVM({ ask: { op: 'asks' } }), { code: 'binding.bad_atom' })
 })
+
+test('functions that answer at once may run programs, charge, fail and give promises', async () => {
+  const vm = new AgentVM({
+    inner: defineAtom('inner', undefined, undefined, ({ n }) => {
+      // A run within the call: its events are its own.
+      const run = vm.start(one('twice', { n }))
+      return vm2.check(identity).length + (run.event.type === 'call' ? 1 : 0)
+    }),
+    twice: defineAtom('twice', undefined, undefined, ({ n }, ctx) => {
+      ctx.fuel.current -= 3
+      ctx.warnings.push(`twice ${n}`)
+      return n * 2
+    }),
+    maybe: defineAtom('maybe', undefined, undefined, ({ n }) => (n % 2 ? Promise.resolve(n) : n)),
+    refused: defineAtom('refused', undefined, undefined, () => ({ a: [() => 1] })),
+  })
+  const vm2 = new AgentVM()
+  const loop = (op) => `function f() { let sum = 0; for (let n = 0; n < 10; n++) { sum = sum + ${op}({ n }) } return { sum } }`
+  const twice = await vm.run(loop('twice'))
+  assert.deepEqual(twice.result, { sum: 90 })
+  assert.ok(twice.fuelUsed > 40, twice.fuelUsed)
+  assert.equal(twice.warnings.length, 10)
+  assert.deepEqual((await vm.run(loop('maybe'))).result, { sum: 45 })
+  const inner = await vm.run(loop('inner'))
+  assert.equal(inner.error, undefined)
+  assert.equal((await vm.run(one('refused'))).error.code, 'boundary.rejected')
+  const nested = new AgentVM({
+    deep: defineAtom('deep', undefined, undefined, ({ n }) => (n === 0 ? 0 : nested.run(one('deep', { n: n - 1 })).then(({ result }) => result.r + 1))),
+  })
+  assert.deepEqual((await nested.run(one('deep', { n: 50 }))).result, { r: 50 })
+  const endless = new AgentVM({ deep: defineAtom('deep', undefined, undefined, () => endless.run(one('deep')).then((done) => done.error ?? 0)) })
+  assert.equal((await endless.run(one('deep'))).error, undefined)
+  assert.deepEqual((await nested.run(one('deep', { n: 5 }))).result, { r: 5 })
+})

@@ -257,8 +257,12 @@ impl Env {
         Ok(unsafe { std::slice::from_raw_parts_mut(data, len / size_of::<u32>()) })
     }
 
-    /// Calls a function of JavaScript for a number. An exception is a failure, and is cleared.
-    pub(crate) fn call(self, function: &Reference, args: &[sys::napi_value]) -> Status<f64> {
+    /// Calls a function of JavaScript . An exception is a failure, and is cleared.
+    pub(crate) fn call(
+        self,
+        function: &Reference,
+        args: &[sys::napi_value],
+    ) -> Status<sys::napi_value> {
         let function = self.value_of(function)?;
         let this = self.undefined()?;
         let mut result = ptr::null_mut();
@@ -279,10 +283,21 @@ impl Env {
             check(unsafe { sys::napi_get_and_clear_last_exception(self.0, &raw mut exception) })?;
         }
         check(status)?;
+        Ok(result)
+    }
+
+    pub(crate) fn double(self, value: sys::napi_value) -> Status<f64> {
         let mut number = 0.0;
         // SAFETY: `number` is a living variable; a wrong type gives a status.
-        check(unsafe { sys::napi_get_value_double(self.0, result, &raw mut number) })?;
+        check(unsafe { sys::napi_get_value_double(self.0, value, &raw mut number) })?;
         Ok(number)
+    }
+
+    pub(crate) fn number_value(self, number: u32) -> Status<sys::napi_value> {
+        let mut value = ptr::null_mut();
+        // SAFETY: `value` is a living variable.
+        check(unsafe { sys::napi_create_uint32(self.0, number, &raw mut value) })?;
+        Ok(value)
     }
 
     /// Frees what a function makes of JavaScript's values when it ends.

@@ -1,8 +1,9 @@
 //! The engine as an addon of Node.js: glue between Node-API and [`a99_bindings`].
 //!
-//! The module has three functions. `attach(buffer)` sets the `ArrayBuffer` that messages pass
+//! The module has four functions. `attach(buffer)` sets the `ArrayBuffer` that messages pass
 //! through, `call(op, words, text)` does an operation ([`a99_bindings::wire`]), and
-//! `setPricer(function)` sets what decides prices. Each environment (a worker is one) has its
+//! `setPricer(function)` sets what decides prices, `setCaller(function)` what answers calls of atoms
+//! at once. Each environment (a worker is one) has its
 //! own host.
 
 #![allow(unsafe_code, reason = "Node-API is an interface of C")]
@@ -10,13 +11,14 @@
 mod env;
 
 use a99_bindings::wire::{Message, decode};
-use a99_bindings::{Failure, Host, Item, Pricer, Value};
+use a99_bindings::{Caller, DirectAnswer, DirectCall, Failure, Host, Item, Pricer, Value};
 use env::{Call, Env, Reference, Status};
 use napi_sys as sys;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operation of the glue: the output that did not fit.
 const TAKE: u32 = 255;
@@ -37,9 +39,14 @@ struct Addon {
     message: Message,
 }
 
+/// A function of JavaScript, and the environment that calls it.
+type Hook = RefCell<Option<(Env, Reference)>>;
+
 thread_local! {
-    /// The function that decides prices, and the environment that calls it.
-    static PRICER: RefCell<Option<(Env, Reference)>> = const { RefCell::new(None) };
+    /// The function that answers calls of atoms at once.
+    static CALLER: Hook = const { RefCell::new(None) };
+    /// The function that decides prices.
+    static PRICER: Hook = const { RefCell::new(None) };
 }
 
 /// Calls the function of [`PRICER`] on the thread of its environment.
@@ -48,8 +55,7 @@ struct NodePricer;
 impl Pricer for NodePricer {
     fn price(&self, op: &str, input: &Value, context: &Value) -> f64 {
         // Taken out of the cell: the function may do operations itself.
-        let found = PRICER.with_borrow(|pricer| pricer.as_ref().map(|(env, f)| (*env, f.clone())));
-        let Some((env, function)) = found else {
+        let Some((env, function)) = PRICER.with_borrow(Option::clone) else {
             return f64::NAN;
         };
         let mut message = Message::default();
@@ -57,6 +63,76 @@ impl Pricer for NodePricer {
         message.write(Ok(Item::Value(list)));
         price(env, &function, op, message).unwrap_or(f64::NAN)
     }
+}
+
+/// Calls the function of [`CALLER`] on the thread of its environment.
+#[derive(Default)]
+struct NodeCaller {
+    /// Whether the run was aborted meanwhile.
+    stops: AtomicBool,
+}
+
+impl Caller for NodeCaller {
+    fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer> {
+        let (env, function) = CALLER.with_borrow(Option::clone)?;
+        let answer = answer_directly(env, &function, call).ok()??;
+        let [ok, value, extra, stops] = answer;
+        self.stops
+            .store(stops.as_bool() == Some(true), Ordering::Relaxed);
+        let answer = match ok.as_bool() {
+            Some(true) => Ok(value),
+            _ => Err(value),
+        };
+        Some(DirectAnswer { answer, extra })
+    }
+
+    fn stops(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
+/// Calls the function with a message of inputs and fuel. It writes whether the atom succeeded, its
+/// answer, what is charged, and whether the run was aborted; or nothing, for an answer that it does
+/// not have yet.
+fn answer_directly(
+    env: Env,
+    function: &Reference,
+    call: &DirectCall<'_>,
+) -> Status<Option<[Value; 4]>> {
+    env.scoped(|| {
+        let addon = env.data::<Addon>()?;
+        // SAFETY: this is the thread of the environment, and no other reference to the addon's
+        // state is alive while a run computes: `operation` ends its own before.
+        let mut message = std::mem::take(unsafe { &mut (*addon).message });
+        let fuel = Value::Number(call.fuel_left.to_f64());
+        message.write_all(&[call.inputs, &fuel]);
+        let text = env.utf16(&message.text)?;
+        // SAFETY: as above.
+        write(env, unsafe { &mut *addon }, message)?;
+        let place = env.number_value(call.place as u32)?;
+        let result = env.call(function, &[place, text])?;
+        // SAFETY: as above; the function has ended.
+        let addon = unsafe { &mut *addon };
+        let buffer = addon.buffer.as_ref().ok_or(sys::Status::napi_invalid_arg)?;
+        let (count, words) = env
+            .words(buffer)?
+            .split_first()
+            .ok_or(sys::Status::napi_invalid_arg)?;
+        if *count == 0 {
+            return Ok(None);
+        }
+        let words = words
+            .get(..*count as usize)
+            .ok_or(sys::Status::napi_invalid_arg)?;
+        env.read_utf16(result, &mut addon.text)?;
+        let items = decode(words, &addon.text).unwrap_or_default();
+        let mut values = items.into_iter().map(|item| match item {
+            Item::Value(value) => value,
+            Item::Bytes(_) => Value::Undefined,
+        });
+        let mut next = || values.next().unwrap_or(Value::Undefined);
+        Ok(Some([next(), next(), next(), next()]))
+    })
 }
 
 /// Calls the price function with the step's name and a message.
@@ -69,7 +145,8 @@ fn price(env: Env, function: &Reference, op: &str, message: Message) -> Status<f
         let addon = unsafe { &mut *addon };
         write(env, addon, message)?;
         let name: Vec<u16> = op.encode_utf16().collect();
-        env.call(function, &[env.utf16(&name)?, text])
+        let price = env.call(function, &[env.utf16(&name)?, text])?;
+        env.double(price)
     })
 }
 
@@ -120,9 +197,13 @@ fn operation(env: Env, call: &Call) -> Status<sys::napi_value> {
     };
     // SAFETY: as above. Operations take the host by shared reference.
     let host: *const Host = unsafe { ptr::addr_of!((*addon).host) };
+    let caller = NodeCaller::default();
+    let direct = CALLER
+        .with_borrow(Option::is_some)
+        .then_some(&caller as &dyn Caller);
     let result = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the state lives as long as the environment, which is alive during its call.
-        args.and_then(|args| unsafe { &*host }.call(op, args))
+        args.and_then(|args| unsafe { &*host }.call_with(op, args, direct))
     }));
     let result = result.unwrap_or_else(|_| {
         let failure = Failure::new("binding.panic", "the engine failed; this is a bug");
@@ -144,6 +225,12 @@ fn attach(env: Env, call: &Call) -> Status<sys::napi_value> {
     env.words(&buffer)?;
     // SAFETY: this is the thread of the environment, which owns the state.
     unsafe { (*addon).buffer = Some(buffer) };
+    env.undefined()
+}
+
+fn set_caller(env: Env, call: &Call) -> Status<sys::napi_value> {
+    let function = env.reference(call.args[0])?;
+    CALLER.set(Some((env, function)));
     env.undefined()
 }
 
@@ -178,6 +265,7 @@ pub unsafe extern "C" fn napi_register_module_v1(
         })
         .and_then(|()| env.export::<Operation>(exports, c"call"))
         .and_then(|()| env.export::<Attach>(exports, c"attach"))
+        .and_then(|()| env.export::<SetCaller>(exports, c"setCaller"))
         .and_then(|()| env.export::<SetPricer>(exports, c"setPricer"));
     if made.is_err() {
         env.throw("the addon cannot be set up in this version of Node.js");
@@ -187,6 +275,7 @@ pub unsafe extern "C" fn napi_register_module_v1(
 
 struct Operation;
 struct Attach;
+struct SetCaller;
 struct SetPricer;
 
 impl env::Function for Operation {
@@ -200,6 +289,13 @@ impl env::Function for Attach {
     const FAULT: &'static str = "attach(buffer) needs an ArrayBuffer";
     fn run(env: Env, call: &Call) -> Status<sys::napi_value> {
         attach(env, call)
+    }
+}
+
+impl env::Function for SetCaller {
+    const FAULT: &'static str = "setCaller(function) needs a function";
+    fn run(env: Env, call: &Call) -> Status<sys::napi_value> {
+        set_caller(env, call)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::host::perform;
 use crate::read;
 use crate::undefined::undefined;
 use crate::write::{self, Out};
-use a99_bindings::{Caller, Host as Core, Item};
+use a99_bindings::{Caller, DirectAnswer, DirectCall, Host as Core, Item};
 use a99_core::value::{Map, Value};
 use pyo3::exceptions::{PyException, PyRecursionError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -364,10 +364,11 @@ struct Calls<'a> {
 }
 
 impl Caller for Calls<'_> {
-    fn call(&self, op: &str, inputs: &Value) -> Option<Result<Value, Value>> {
-        let function = self.shared.direct.get().functions.get(op.as_bytes())?;
-        Some(Python::attach(|py| {
-            let answer = Nested::enter().and_then(|_nested| function.call(py, inputs));
+    fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer> {
+        let functions = &self.shared.direct.get().functions;
+        let function = functions.get(call.op.as_bytes())?;
+        let answer = Python::attach(|py| {
+            let answer = Nested::enter().and_then(|_nested| function.call(py, call.inputs));
             let answer = answer.and_then(|result| {
                 read::value(&result).map_err(|refused| refused.into_error(py, "result"))
             });
@@ -385,7 +386,8 @@ impl Caller for Calls<'_> {
                     },
                 )
             })
-        }))
+        });
+        Some(answer.into())
     }
 
     fn stops(&self) -> bool {

@@ -1,11 +1,12 @@
 //! The exports and imports.
 
 use a99_bindings::wire::{Message, decode};
-use a99_bindings::{Host, Item, Pricer, Value};
+use a99_bindings::{Caller, DirectAnswer, DirectCall, Host, Item, Pricer, Value};
 use agent99::capabilities::{Clock, Random};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operation of the glue: the output that did not fit.
 const TAKE: u32 = 255;
@@ -18,6 +19,7 @@ mod imports {
     unsafe extern "C" {
         pub(super) safe fn now() -> f64;
         pub(super) fn random(at: *mut u8, bytes: usize);
+        pub(super) fn call(place: usize, text: *const u16, text_units: usize) -> usize;
         pub(super) fn price(
             op: *const u16,
             units: usize,
@@ -55,6 +57,52 @@ impl Pricer for Embedder {
     }
 }
 
+/// Answers calls of atoms at once, by the embedder.
+#[derive(Default)]
+struct EmbedderCaller {
+    /// Whether the run was aborted meanwhile.
+    stops: AtomicBool,
+}
+
+impl Caller for EmbedderCaller {
+    /// The embedder gets a message of inputs and fuel. It writes whether the atom succeeded, its
+    /// answer, what is charged, and whether the run was aborted; or nothing, for an answer that it
+    /// does not have yet. It returns the UTF-16 units of the answer's text.
+    fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer> {
+        let mut message = STATE.with_borrow_mut(|state| std::mem::take(&mut state.out));
+        let fuel = Value::Number(call.fuel_left.to_f64());
+        message.write_all(&[call.inputs, &fuel]);
+        let text = std::mem::take(&mut message.text);
+        STATE.with_borrow_mut(|state| state.write(message));
+        // SAFETY: the address and the length are those of a living buffer, which the embedder reads.
+        let units = unsafe { imports::call(call.place, text.as_ptr(), text.len()) };
+        let items = STATE.with_borrow(|state| {
+            let (count, words) = state.words.split_first()?;
+            let words = words
+                .get(..*count as usize)
+                .filter(|words| !words.is_empty())?;
+            decode(words, state.text.get(..units)?).ok()
+        })?;
+        let mut values = items.into_iter().map(|item| match item {
+            Item::Value(value) => value,
+            Item::Bytes(_) => Value::Undefined,
+        });
+        let mut next = || values.next().unwrap_or(Value::Undefined);
+        let (ok, value, extra) = (next(), next(), next());
+        self.stops
+            .store(next().as_bool() == Some(true), Ordering::Relaxed);
+        let answer = match ok.as_bool() {
+            Some(true) => Ok(value),
+            _ => Err(value),
+        };
+        Some(DirectAnswer { answer, extra })
+    }
+
+    fn stops(&self) -> bool {
+        self.stops.load(Ordering::Relaxed)
+    }
+}
+
 /// Buffers of the messages.
 #[derive(Default)]
 struct State {
@@ -63,6 +111,8 @@ struct State {
     out: Message,
     /// Output that did not fit, until it is taken.
     kept: Option<Message>,
+    /// Whether the embedder answers calls of atoms at once.
+    is_caller: bool,
 }
 
 impl State {
@@ -125,7 +175,10 @@ extern "C" fn a99_call(op: u32, words: usize, units: usize) -> usize {
     if let Some(args) = args {
         // The state is not borrowed meanwhile: the price function may do operations.
         let host = HOST.with(Rc::clone);
-        let result = args.and_then(|args| host.call(op, args));
+        let caller = EmbedderCaller::default();
+        let is_caller = STATE.with_borrow(|state| state.is_caller);
+        let direct = is_caller.then_some(&caller as &dyn Caller);
+        let result = args.and_then(|args| host.call_with(op, args, direct));
         let mut message = STATE.with_borrow_mut(|state| std::mem::take(&mut state.out));
         message.write(result);
         STATE.with_borrow_mut(|state| state.write(message));
@@ -144,4 +197,10 @@ extern "C" fn a99_text_out() -> *const u16 {
 extern "C" fn a99_pricer(on: u32) {
     let pricer = (on != 0).then(|| Arc::new(Embedder) as Arc<dyn Pricer>);
     HOST.with(|host| host.set_pricer(pricer));
+}
+
+/// Sets whether the embedder answers calls of atoms at once, by the import `call`.
+#[unsafe(no_mangle)]
+extern "C" fn a99_caller(on: u32) {
+    STATE.with_borrow_mut(|state| state.is_caller = on != 0);
 }

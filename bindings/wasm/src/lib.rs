@@ -7,10 +7,12 @@
 //! | `a99_call(op, words, units)` | does an operation; the units of its text |
 //! | `a99_text_out()` | the address of that text |
 //! | `a99_pricer(on)` | whether prices are asked of the import `price` |
+//! | `a99_caller(on)` | whether calls of atoms are made by the import `call`, at once |
 //!
 //! The imports are `env.now()`, milliseconds since 1970, `env.random(address, bytes)` and
 //! `env.price(op, units, text, units)`, the price of a step whose message is in the buffer of
-//! words. Other targets get no exports.
+//! words, and `env.call(place, text, units)`, which answers a call in the same way and returns the
+//! units of the text that it wrote. Other targets get no exports.
 
 #![cfg_attr(
     all(target_family = "wasm", target_os = "unknown"),
