@@ -100,7 +100,7 @@ fn declared() -> Value {
     };
     json!({
         "policy": policy,
-        "turn_timeout": 300,
+        "turn_timeout": 1_000,
         "events": EventOptions::default(),
         "version": 1,
         "methods": [],
