@@ -1,7 +1,7 @@
 //! The module `agent99._native`: Python objects to values and back, and the part of a run's loop
 //! that needs no event loop. The Python package beside it has everything that users call.
 //!
-//! [`Host::call`](host::Host) is the interface of all bindings. A [`Run`](run::Run) keeps a run's
+//! `Host::call` is the interface of all bindings. A `Run` keeps a run's
 //! clock, answers calls of plain functions without leaving Rust, and hands other events to Python.
 
 #![warn(unreachable_pub)]
