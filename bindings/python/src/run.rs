@@ -407,32 +407,46 @@ fn failed(py: Python<'_>, error: PyErr) -> PyResult<Value> {
     read::value(&described).map_err(|refused| refused.into_error(py, "error"))
 }
 
-/// Functions that may be called within each other's runs on one thread. Each level has frames of
-/// the engine on the stack, which Python's own limit does not count.
+/// Functions that may be called within each other's runs on one thread.
 const MAX_NESTED: u32 = 256;
+
+/// Bytes of stack that they may take. Each level has frames of the engine on the stack, which
+/// Python's own limit does not count. Threads of glibc have 8 MiB, those of musl 1 MiB.
+const MAX_STACK: usize = if cfg!(target_env = "musl") {
+    512 << 10
+} else {
+    2 << 20
+};
 
 /// A call of a function while the engine's frames are on the stack.
 struct Nested;
 
 thread_local! {
-    static NESTED: Cell<u32> = const { Cell::new(0) };
+    /// Calls within each other, and the address of the first one's frame.
+    static NESTED: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
 }
 
 impl Nested {
     fn enter() -> PyResult<Nested> {
-        let depth = NESTED.get();
-        if depth >= MAX_NESTED {
-            let text = format!("more than {MAX_NESTED} runs within runs");
+        let frame = 0u8;
+        let here = (&raw const frame).addr();
+        let (depth, first) = match NESTED.get() {
+            (0, _) => (0, here),
+            nested => nested,
+        };
+        if depth >= MAX_NESTED || first.abs_diff(here) > MAX_STACK {
+            let text = format!("{depth} runs within runs are too many");
             return Err(PyRecursionError::new_err(text));
         }
-        NESTED.set(depth + 1);
+        NESTED.set((depth + 1, first));
         Ok(Nested)
     }
 }
 
 impl Drop for Nested {
     fn drop(&mut self) {
-        NESTED.set(NESTED.get() - 1);
+        let (depth, first) = NESTED.get();
+        NESTED.set((depth - 1, first));
     }
 }
 
