@@ -261,7 +261,8 @@ pub unsafe extern "C" fn napi_register_module_v1(
     let env = Env::new(env);
     let made = env
         .set_data(Addon::default(), || {
-            PRICER.with_borrow_mut(|slot| *slot = None)
+            PRICER.set(None);
+            CALLER.set(None);
         })
         .and_then(|()| env.export::<Operation>(exports, c"call"))
         .and_then(|()| env.export::<Attach>(exports, c"attach"))
