@@ -298,26 +298,9 @@ class VM:
         `BadValue` for arguments that are no values. Coroutine functions run in an event loop of
         the run's own; where one runs already, use `run_async`.
         """
-        if options:
-            named, costs, methods = self._options(options)
-        else:
-            named, costs, methods = self._defaults, self._costs or None, self._methods
-        try:
-            event = _begin(
-                _START,
-                self._engine,
-                self._agent(program),
-                _NONE if args is None else args,
-                named,
-                self._direct,
-                costs,
-                True,
-            )
-        except Failure as found:
-            raise failure(found, program if isinstance(program, str) else None) from None
-        if event[0] == 0:
+        event, session = self._begun(program, args, options, True)
+        if session is None:
             return finished(event)
-        session = Session(self._atoms, methods, args, options, self._capabilities)
         return finished(drive_sync(session, event), session.cause)
 
     async def run_async(
@@ -328,6 +311,15 @@ class VM:
     ) -> RunResult:
         """Runs a program under asyncio or trio. Its coroutine functions run beside each other.
         Cancelling the task aborts the run."""
+        event, session = self._begun(program, args, options, False)
+        if session is None:
+            return finished(event)
+        return finished(await drive_async(session, event), session.cause)
+
+    def _begun(
+        self, program: AnyProgram, args: Mapping[str, Any] | None, options: Any, alone: bool
+    ) -> tuple[Event, Session | None]:
+        """The first event of a run, and what its functions need unless it is the last one."""
         if options:
             named, costs, methods = self._options(options)
         else:
@@ -341,14 +333,13 @@ class VM:
                 named,
                 self._direct,
                 costs,
-                False,
+                alone,
             )
         except Failure as found:
             raise failure(found, program if isinstance(program, str) else None) from None
         if event[0] == 0:
-            return finished(event)
-        session = Session(self._atoms, methods, args, options, self._capabilities)
-        return finished(await drive_async(session, event), session.cause)
+            return event, None
+        return event, Session(self._atoms, methods, args, options, self._capabilities)
 
     def start(
         self,
