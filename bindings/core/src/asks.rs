@@ -34,6 +34,19 @@ struct State {
     cancelled: Vec<u64>,
 }
 
+impl State {
+    /// Adds a request and returns its id. Undefined arguments at the end are left out.
+    fn make(&mut self, method: &'static str, mut args: Vec<Value>) -> u64 {
+        while args.last().is_some_and(Value::is_undefined) {
+            args.pop();
+        }
+        let id = self.next;
+        self.next += 1;
+        self.made.push_back(Request { id, method, args });
+        id
+    }
+}
+
 /// The requests of one run.
 #[derive(Clone, Default)]
 pub(crate) struct Asks(Arc<Mutex<State>>);
@@ -44,19 +57,12 @@ impl Asks {
     }
 
     /// Makes a request.
-    pub(crate) fn ask(&self, method: &'static str, mut args: Vec<Value>) -> Ask {
-        while args.last().is_some_and(Value::is_undefined) {
-            args.pop();
-        }
+    pub(crate) fn ask(&self, method: &'static str, args: Vec<Value>) -> Ask {
+        let asks = self.clone();
         let mut state = self.state();
-        let id = state.next;
-        state.next += 1;
+        let id = state.make(method, args);
         state.waiting.insert(id, None);
-        state.made.push_back(Request { id, method, args });
-        Ask {
-            asks: self.clone(),
-            id,
-        }
+        Ask { asks, id }
     }
 
     /// Makes a request whose answer is passed on.
@@ -67,10 +73,8 @@ impl Asks {
         then: impl FnOnce(Answered) + Send + 'static,
     ) {
         let mut state = self.state();
-        let id = state.next;
-        state.next += 1;
+        let id = state.make(method, args);
         state.passed_on.insert(id, Box::new(then));
-        state.made.push_back(Request { id, method, args });
     }
 
     /// Takes the next request for the host.
@@ -78,19 +82,13 @@ impl Asks {
         self.state().made.pop_front()
     }
 
-    /// Answers a request; false if nothing waits for it.
-    pub(crate) fn answer(&self, id: u64, answer: Answered) -> bool {
+    /// Answers a request, if something still waits for it.
+    pub(crate) fn answer(&self, id: u64, answer: Answered) {
         let then = self.state().passed_on.remove(&id);
         if let Some(then) = then {
             then(answer);
-            return true;
-        }
-        match self.state().waiting.get_mut(&id) {
-            Some(slot @ None) => {
-                *slot = Some(answer);
-                true
-            }
-            _ => false,
+        } else if let Some(slot @ None) = self.state().waiting.get_mut(&id) {
+            *slot = Some(answer);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Engines: the language's atoms, and those that the host runs.
 
 use crate::failure::{Failure, codes};
-use crate::options::{Members, agent99_cost, timeout};
+use crate::options::{Members, micro_units, timeout};
 use a99_core::diag::suggest;
 use a99_core::schema::{Schema, validate};
 use a99_core::sig::DEFAULT_ATOM_TIMEOUT_MS;
@@ -175,7 +175,7 @@ fn read_atom(value: &Value) -> Result<(AtomDef, bool), Failure> {
             return Err(Failure::new(codes::BAD_OPTION, message));
         }
     };
-    let cost = agent99_cost(atom.amount("cost")?.unwrap_or(1.0));
+    let cost = micro_units(atom.amount("cost")?.unwrap_or(1.0));
     let base = AtomSig::new("", "", cost);
     let input_schema = match schema("input") {
         Cow::Borrowed("") => base.input_schema.clone(),

@@ -13,7 +13,7 @@ use agent99::capabilities::{
     Fetch, Llm, LlmBattery, LocalStorage, Store, StoreMethod, Transpiler, Xml,
 };
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Methods outside the store that a host may offer.
 const METHODS: &[&str] = &[
@@ -37,26 +37,16 @@ const METHODS: &[&str] = &[
     "ai.generate",
 ];
 
-/// Names of the store's methods as requests.
-const STORE: &[(StoreMethod, &str)] = &[
-    (StoreMethod::Get, "store.get"),
-    (StoreMethod::Set, "store.set"),
-    (StoreMethod::Query, "store.query"),
-    (StoreMethod::VectorSearch, "store.vectorSearch"),
-    (StoreMethod::QueryPredicate, "store.queryPredicate"),
-    (StoreMethod::CreateCollection, "store.createCollection"),
-    (StoreMethod::VectorAdd, "store.vectorAdd"),
-    (StoreMethod::Delete, "store.delete"),
-    (StoreMethod::SetUntil, "store.setUntil"),
-    (StoreMethod::List, "store.list"),
-    (StoreMethod::CompareAndSet, "store.compareAndSet"),
-    (StoreMethod::VectorUpsert, "store.vectorUpsert"),
-    (StoreMethod::VectorDelete, "store.vectorDelete"),
-];
+/// The store's methods with their names as requests.
+static STORE: LazyLock<Vec<(StoreMethod, String)>> = LazyLock::new(|| {
+    let all = StoreMethod::ALL.iter();
+    all.map(|method| (*method, format!("store.{}", method.as_str())))
+        .collect()
+});
 
 /// The methods that a host can offer.
 pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
-    let store = STORE.iter().map(|(_, name)| *name);
+    let store = STORE.iter().map(|(_, name)| name.as_str());
     METHODS
         .iter()
         .copied()
@@ -129,7 +119,7 @@ pub(crate) type Done<'a> = BoxFuture<'a, Result<(), CapabilityError>>;
 
 impl HostCapabilities {
     pub(crate) fn ask(&self, method: &'static str, args: Vec<Value>) -> Reply<'_> {
-        match self.names.contains(method) {
+        match self.offers(method) {
             true => Box::pin(self.asks.ask(method, args)),
             false => Box::pin(std::future::ready(Err(CapabilityError::new(format!(
                 "Capability '{method}' missing"
@@ -148,7 +138,7 @@ impl HostCapabilities {
 
     fn store(&self, method: StoreMethod, args: Vec<Value>) -> Reply<'_> {
         let row = STORE.iter().find(|(of, _)| *of == method);
-        self.ask(row.map_or("store.get", |(_, name)| name), args)
+        self.ask(row.map_or("store", |(_, name)| name), args)
     }
 }
 
@@ -193,7 +183,7 @@ impl LlmBattery for HostCapabilities {
 
 impl Embedder for HostCapabilities {
     fn embed(&self, text: Value) -> Reply<'_> {
-        let method = match self.names.contains("vector.embed") {
+        let method = match self.offers("vector.embed") {
             true => "vector.embed",
             false => "llm.embed",
         };
@@ -257,7 +247,7 @@ impl AgentRunner for HostCapabilities {
 impl Store for HostCapabilities {
     fn supports(&self, method: StoreMethod) -> bool {
         let mut rows = STORE.iter();
-        rows.any(|(of, name)| *of == method && self.names.contains(name))
+        rows.any(|(of, name)| *of == method && self.offers(name))
     }
 
     fn get(&self, key: Value) -> Reply<'_> {

@@ -109,8 +109,8 @@ ops! {
 struct EngineEntry {
     engine: Engine,
     host_atoms: Arc<HashMap<String, Checks>>,
-    cost_fns: Arc<[String]>,
-    cache: Arc<Mutex<Cache>>,
+    cost_fns: Vec<String>,
+    cache: Mutex<Cache>,
 }
 
 /// An agent, and the engine that linked it.
@@ -124,7 +124,7 @@ pub struct Host {
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     pricer: Mutex<Option<Arc<dyn Pricer>>>,
-    engines: Mutex<Slab<EngineEntry>>,
+    engines: Mutex<Slab<Arc<EngineEntry>>>,
     agents: Mutex<Slab<AgentEntry>>,
     runs: Mutex<Slab<Box<ActiveRun>>>,
 }
@@ -298,22 +298,22 @@ impl Host {
             }
             Op::Describe => programs::describe(&self.agent(args.handle()?)?.1),
             Op::Print => {
-                let engine = self.engine_of(args.handle()?)?.engine;
-                reflect::print(&engine, &self.agent(args.handle()?)?.1)?
+                let of = self.engine_of(args.handle()?)?;
+                reflect::print(&of.engine, &self.agent(args.handle()?)?.1)?
             }
             Op::Transpile => {
-                let engine = self.engine_of(args.handle()?)?.engine;
-                reflect::transpile(&engine, &args.value()?)?
+                let of = self.engine_of(args.handle()?)?;
+                reflect::transpile(&of.engine, &args.value()?)?
             }
             Op::Condition => reflect::condition(&args.text()?, &args.value()?),
             Op::Tools => {
-                let engine = self.engine_of(args.handle()?)?.engine;
-                reflect::tools(&engine, &args.value()?, &args.value()?)?
+                let of = self.engine_of(args.handle()?)?;
+                reflect::tools(&of.engine, &args.value()?, &args.value()?)?
             }
             Op::Atoms => reflect::atoms(&self.engine_of(args.handle()?)?.engine),
             Op::Prompt => {
-                let engine = self.engine_of(args.handle()?)?.engine;
-                reflect::prompt(&engine, &args.value()?)?
+                let of = self.engine_of(args.handle()?)?;
+                reflect::prompt(&of.engine, &args.value()?)?
             }
             Op::Declarations => reflect::declarations(&self.engine_of(args.handle()?)?.engine)?,
             Op::Explain => reflect::explain(&args.text()?),
@@ -330,10 +330,10 @@ impl Host {
                 .host::<dyn Timers>(Arc::new(HostTimers::new(Arc::clone(&self.clock))))
                 .build(),
             host_atoms: Arc::new(host_atoms),
-            cost_fns: read.cost_fns.into(),
-            cache: Arc::default(),
+            cost_fns: read.cost_fns,
+            cache: Mutex::default(),
         };
-        lock(&self.engines).insert(entry).map(handle)
+        lock(&self.engines).insert(Arc::new(entry)).map(handle)
     }
 
     fn free(&self, object: u64) -> Value {
@@ -343,15 +343,8 @@ impl Host {
         Value::Bool(engine.is_some() || agent.is_some() || run.is_some())
     }
 
-    fn engine_of(&self, engine: u64) -> Result<EngineEntry, Failure> {
-        let mut engines = lock(&self.engines);
-        let entry = engines.get(engine)?;
-        Ok(EngineEntry {
-            engine: entry.engine.clone(),
-            host_atoms: Arc::clone(&entry.host_atoms),
-            cost_fns: Arc::clone(&entry.cost_fns),
-            cache: Arc::clone(&entry.cache),
-        })
+    fn engine_of(&self, engine: u64) -> Result<Arc<EngineEntry>, Failure> {
+        lock(&self.engines).get(engine).cloned()
     }
 
     fn agent(&self, agent: u64) -> Result<AgentEntry, Failure> {
@@ -419,7 +412,7 @@ impl Host {
                     pricer.price(&name, input, context)
                 }))
             };
-            for op in of.cost_fns.iter() {
+            for op in &of.cost_fns {
                 costs.entry(op.clone()).or_insert_with(|| price(op));
             }
             for op in &read.cost_fns {
@@ -440,7 +433,7 @@ impl Host {
         let happened = subscribe(&mut read);
         let elapsed = args.elapsed()?;
         let run = of.engine.start(&agent, given, read.options, granted);
-        self.begin(run, of, asks, read.quotas, happened, elapsed, args.caller)
+        self.begin(run, &of, asks, read.quotas, happened, elapsed, args.caller)
     }
 
     #[expect(
@@ -450,7 +443,7 @@ impl Host {
     fn begin(
         &self,
         run: agent99::Run,
-        of: EngineEntry,
+        of: &EngineEntry,
         asks: Asks,
         quotas: Vec<(String, agent99::Quota)>,
         happened: Option<Happened>,
@@ -458,7 +451,14 @@ impl Host {
         caller: Option<&dyn Caller>,
     ) -> Result<Value, Failure> {
         let clock = Arc::clone(&self.clock);
-        let mut active = ActiveRun::new(run, of.host_atoms, asks, quotas, clock, happened);
+        let mut active = ActiveRun::new(
+            run,
+            Arc::clone(&of.host_atoms),
+            asks,
+            quotas,
+            clock,
+            happened,
+        );
         let reserved = lock(&self.runs).reserve()?;
         let stepped = active.step(reserved, elapsed, caller);
         self.put_back(reserved, Box::new(active), stepped.is_over);
@@ -497,7 +497,8 @@ impl Host {
         let elapsed = args.elapsed()?;
         let caller = args.caller;
         self.with_run(run, |active| {
-            active.answer(&id, ok, value, Some(&extra))?;
+            let answer = if ok { Ok(value) } else { Err(value) };
+            active.answer(&id, answer, &extra)?;
             Ok(active.step(run, elapsed, caller))
         })
     }
@@ -514,7 +515,7 @@ impl Host {
         let run = run.map_err(|error| Failure::new(error.code, error.to_string()))?;
         self.begin(
             run,
-            of,
+            &of,
             asks,
             read.quotas,
             happened,

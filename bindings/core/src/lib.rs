@@ -1,9 +1,9 @@
 //! The engine behind one function call, for bindings to other languages.
 //!
 //! [`Host::call`] takes the number of an operation ([`Op`]) and a list of values and returns a
-//! value. It never calls back, except for prices that a function of the host decides
-//! ([`Pricer`]), so that a binding needs neither callbacks nor a runtime: the host's language has
-//! the main loop. [`Op::Start`] and [`Op::Next`] return the next event of a run. The host answers
+//! value. A binding needs no runtime: the host's language has the main loop. The engine calls back
+//! for prices that a function of the host decides ([`Pricer`]), and for atoms whose functions
+//! answer at once ([`Caller`]), if there are any. [`Op::Start`] and [`Op::Next`] return the next event of a run. The host answers
 //! calls with [`Op::Answer`], in any order, when its own functions are done.
 //!
 //! `wire` is the binary form of the values for languages whose calls are dear: one buffer of

@@ -137,7 +137,7 @@ fn amount(value: &Value) -> Option<f64> {
     value.as_f64().filter(|n| n.is_finite() && *n >= 0.0)
 }
 
-/// The limit of milliseconds; 0 is none.
+/// The limit of an atom in milliseconds; 0 stands for no limit.
 pub(crate) fn timeout(ms: f64) -> AtomTimeout {
     match ms {
         0.0 => AtomTimeout::None,
@@ -190,7 +190,7 @@ pub(crate) fn run_options(value: Option<&Value>) -> Result<ReadOptions, Failure>
         options.timeout_ms = Some(ms.ceil() as u64);
     }
     for (op, price) in members.amounts("costOverrides")? {
-        let micro = agent99_cost(price);
+        let micro = micro_units(price);
         options.costs.insert(op, CostOverride::Fixed(micro));
     }
     for (op, ms) in members.amounts("timeoutOverrides")? {
@@ -242,7 +242,7 @@ pub(crate) fn run_options(value: Option<&Value>) -> Result<ReadOptions, Failure>
 }
 
 /// Micro-units of a price that was checked.
-pub(crate) fn agent99_cost(price: f64) -> i64 {
+pub(crate) fn micro_units(price: f64) -> i64 {
     a99_core::fuel::cost_from_f64(price).unwrap_or(i64::MAX)
 }
 

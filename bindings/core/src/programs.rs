@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 const CACHED: usize = 256;
 const CACHED_VALUES: usize = 20_000;
 
-/// Compiled programs by a hash of their tree, with random keys: nobody can make two programs
-/// with one hash.
+/// Compiled programs by a hash of their tree, with random keys: an author cannot make two
+/// programs with one hash.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     keys: (RandomState, RandomState),

@@ -73,7 +73,7 @@ impl RunClock for Watch<'_> {
     }
 }
 
-/// A duration of a host's milliseconds; nothing for what is none.
+/// A duration of a host's milliseconds; zero for a number that is no duration.
 pub(crate) fn millis(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms.max(0.0) / 1000.0).unwrap_or_default()
 }
@@ -85,9 +85,6 @@ pub(crate) fn millis(ms: f64) -> Duration {
 pub trait Caller: Sync {
     /// The answer; `None` if the host wants the event of the call.
     fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer>;
-
-    /// Whether the host must have a say after the last call: the event is then a pause.
-    fn stops(&self) -> bool;
 }
 
 /// A call that the host may answer at once.
@@ -110,15 +107,14 @@ pub struct DirectAnswer {
     pub answer: Result<Value, Value>,
     /// As in an answer to an event: `charge` and `warnings`.
     pub extra: Value,
+    /// Whether the host must have a say before the run goes on: the event is then a pause.
+    pub stops: bool,
 }
 
-impl From<Result<Value, Value>> for DirectAnswer {
-    fn from(answer: Result<Value, Value>) -> DirectAnswer {
-        DirectAnswer {
-            answer,
-            extra: Value::Undefined,
-        }
-    }
+/// What became of a call of an atom of the host.
+enum Made {
+    Event(Value),
+    Answered { stops: bool },
 }
 
 /// What a step of a run gives: the event, and whether the run is over.
@@ -195,41 +191,13 @@ impl ActiveRun {
             match self.run.next(Borrowed(&watch)) {
                 Next::Done(outcome) => return self.done(*outcome),
                 Next::Call(call) if let Some(checks) = host_atoms.get(&*call.atom) => {
-                    let inputs = call.inputs();
-                    if let Err(error) = checks.input(&call.atom, &inputs) {
-                        let _ = self.run.answer(&call.id, Err(error));
-                        continue;
-                    }
-                    let cancelled = self.cancelled();
-                    let direct = caller.filter(|_| checks.is_direct && cancelled.is_empty());
-                    let made = DirectCall {
-                        op: &call.atom,
-                        place: checks.place,
-                        inputs: &inputs,
-                        fuel_left: call.fuel_left(),
-                    };
-                    if let Some(direct) = direct.and_then(|host| host.call(&made)) {
-                        let answer = match direct.answer {
-                            Ok(value) => checks
-                                .output(&call.atom, &value)
-                                .map(|()| HostReply::from(value)),
-                            Err(error) => Err(atom_error(&error)),
-                        };
-                        // The host made it itself.
-                        if let Ok(extra) = Extra::of(&direct.extra) {
-                            extra.settle(&call);
-                        }
-                        // An error says that the time of the call was up.
-                        let _ = self.run.answer(&call.id, answer);
-                        let stops = caller.is_some_and(Caller::stops);
-                        if stops || watch.passed() >= SLICE {
+                    match self.call_host(handle, call, checks, caller) {
+                        Made::Event(event) => break event,
+                        Made::Answered { stops } if stops || watch.passed() >= SLICE => {
                             break event::pause(handle);
                         }
-                        continue;
+                        Made::Answered { .. } => {}
                     }
-                    let event = event::call(handle, &call, inputs, cancelled);
-                    self.host_calls.push(*call);
-                    break event;
                 }
                 Next::Call(call) => {
                     let (id, cancelled) = (call.id.clone(), call.cancelled());
@@ -253,6 +221,58 @@ impl ActiveRun {
             event,
             is_over: false,
         }
+    }
+
+    /// Calls an atom of the host: its function, if that answers at once, or by an event.
+    fn call_host(
+        &mut self,
+        handle: u64,
+        call: Box<Call>,
+        checks: &Checks,
+        caller: Option<&dyn Caller>,
+    ) -> Made {
+        let inputs = call.inputs();
+        if let Err(error) = checks.input(&call.atom, &inputs) {
+            let _ = self.run.answer(&call.id, Err(error));
+            return Made::Answered { stops: false };
+        }
+        let cancelled = self.cancelled();
+        let direct = caller.filter(|_| checks.is_direct && cancelled.is_empty());
+        let made = DirectCall {
+            op: &call.atom,
+            place: checks.place,
+            inputs: &inputs,
+            fuel_left: call.fuel_left(),
+        };
+        let Some(direct) = direct.and_then(|host| host.call(&made)) else {
+            let event = event::call(handle, &call, inputs, cancelled);
+            self.host_calls.push(*call);
+            return Made::Event(event);
+        };
+        // The binding made it itself.
+        let extra = Extra::of(&direct.extra).unwrap_or_default();
+        self.settle(&call, checks, direct.answer, extra);
+        Made::Answered {
+            stops: direct.stops,
+        }
+    }
+
+    /// Answers a call of an atom of the host.
+    fn settle(&mut self, call: &Call, checks: &Checks, answer: Result<Value, Value>, extra: Extra) {
+        if let Some(charge) = extra.charge {
+            call.charge(charge);
+        }
+        extra.warnings.into_iter().for_each(|text| call.warn(text));
+        let answer = answer.map_err(|error| atom_error(&error));
+        let answer = answer.and_then(|value| {
+            checks.output(&call.atom, &value)?;
+            Ok(HostReply {
+                fuel_used: extra.fuel_used,
+                ..HostReply::from(value)
+            })
+        });
+        // An error says that the time of the call was up.
+        let _ = self.run.answer(&call.id, answer);
     }
 
     fn done(&mut self, outcome: Outcome) -> Stepped {
@@ -300,23 +320,19 @@ impl ActiveRun {
     pub(crate) fn answer(
         &mut self,
         id: &Value,
-        ok: bool,
-        value: Value,
-        extra: Option<&Value>,
+        answer: Result<Value, Value>,
+        extra: &Value,
     ) -> Result<(), Failure> {
         match id {
             Value::Number(id) => {
-                let answer = match ok {
-                    true => Ok(value),
-                    false => Err(CapabilityError::new(message(&value))),
-                };
+                let answer = answer.map_err(|error| CapabilityError::new(message(&error)));
                 self.asks.answer(*id as u64, answer);
                 Ok(())
             }
             Value::String(id) => {
                 let id = id.to_str().and_then(|id| id.parse::<CallId>().ok());
                 let id = id.ok_or_else(|| Failure::argument("the id is not that of a call"))?;
-                self.answer_call(&id, ok, value, extra)
+                self.answer_call(&id, answer, extra)
             }
             _ => Err(Failure::argument(
                 "the id must be the text or number of an event",
@@ -327,35 +343,19 @@ impl ActiveRun {
     fn answer_call(
         &mut self,
         id: &CallId,
-        ok: bool,
-        value: Value,
-        extra: Option<&Value>,
+        answer: Result<Value, Value>,
+        extra: &Value,
     ) -> Result<(), Failure> {
-        let extra = Extra::of(extra.unwrap_or(&Value::Undefined))?;
+        let extra = Extra::of(extra)?;
         let Some(at) = self.host_calls.iter().position(|call| call.id == *id) else {
             return Ok(());
         };
         let call = self.host_calls.swap_remove(at);
-        let fuel_used = extra.fuel_used;
-        extra.settle(&call);
-        let answer = match ok {
-            true => match self.checked(&call.atom, &value) {
-                Ok(()) => Ok(HostReply {
-                    fuel_used,
-                    ..HostReply::from(value)
-                }),
-                Err(error) => Err(error),
-            },
-            false => Err(atom_error(&value)),
-        };
-        // An error says that the time of the call was up.
-        let _ = self.run.answer(id, answer);
+        let host_atoms = Arc::clone(&self.host_atoms);
+        if let Some(checks) = host_atoms.get(&*call.atom) {
+            self.settle(&call, checks, answer, extra);
+        }
         Ok(())
-    }
-
-    fn checked(&self, op: &str, answer: &Value) -> Result<(), AtomError> {
-        let checks = self.host_atoms.get(op);
-        checks.map_or(Ok(()), |checks| checks.output(op, answer))
     }
 
     /// Ends the run as its abort signal would.
@@ -373,6 +373,7 @@ impl ActiveRun {
 }
 
 /// What an answer says beside its value.
+#[derive(Default)]
 struct Extra {
     fuel_used: Option<Fuel>,
     charge: Option<Fuel>,
@@ -395,14 +396,6 @@ impl Extra {
             charge: fuel("charge")?,
             warnings: extra.texts("warnings")?,
         })
-    }
-
-    /// Charges the run for a call, and passes its warnings on.
-    fn settle(self, call: &Call) {
-        if let Some(charge) = self.charge {
-            call.charge(charge);
-        }
-        self.warnings.into_iter().for_each(|text| call.warn(text));
     }
 }
 

@@ -17,6 +17,7 @@
 
 use crate::failure::{Failure, codes};
 use crate::host::Item;
+use crate::runs::DirectAnswer;
 use a99_core::text::push_code_point;
 use agent99::{Map, Text, Value};
 
@@ -265,6 +266,39 @@ pub fn decode(words: &[u32], text: &[u16]) -> Result<Vec<Item>, Failure> {
     Ok(items)
 }
 
+/// Reads what a host wrote for a call that it may answer at once: a count of words, and if there
+/// are any whether the atom succeeded, its answer, what is charged, and whether the run must stop.
+#[must_use]
+pub fn decode_answer(buffer: &[u32], text: &[u16]) -> Option<DirectAnswer> {
+    let (count, words) = buffer.split_first()?;
+    let words = words.get(..*count as usize)?;
+    if words.is_empty() {
+        return None;
+    }
+    // The function has run: what cannot be read is an error, so that it does not run again.
+    let items = decode(words, text).unwrap_or_default();
+    let mut values = items.into_iter().map(|item| match item {
+        Item::Value(value) => value,
+        Item::Bytes(_) => Value::Undefined,
+    });
+    let mut next = || values.next().unwrap_or(Value::Undefined);
+    let (ok, value, extra, stops) = (next(), next(), next(), next());
+    Some(DirectAnswer {
+        answer: match ok.as_bool() {
+            Some(true) => Ok(value),
+            _ => Err(value),
+        },
+        extra,
+        stops: stops.as_bool() == Some(true),
+    })
+}
+
+/// Operation of the glue between a host and its buffer: the output that did not fit.
+pub const TAKE: u32 = 255;
+
+/// First word of an output that did not fit; the second is the number of words needed.
+const TOO_SMALL: u32 = u32::MAX;
+
 /// The parts of a container that are not written yet.
 enum Left<'a> {
     Items(std::slice::Iter<'a, Value>),
@@ -291,8 +325,6 @@ pub struct Message {
     pub words: Vec<u32>,
     /// The texts, one after the other.
     pub text: Vec<u16>,
-    /// Whether all of the text is ASCII.
-    pub is_ascii: bool,
     /// Keys that were written in full.
     keys: Vec<Text>,
     /// Place of the key that follows the last one in objects of the same shape.
@@ -306,7 +338,27 @@ const LOOKED_THROUGH: usize = 16;
 const MAX_KEYS: usize = 1_024;
 
 impl Message {
-    /// Writes the result of an operation in place of what the message had.
+    /// Copies the number of words and the words to a host's buffer. False if they do not fit: then
+    /// the buffer says how much room they need, and the host asks for them by [`TAKE`].
+    #[must_use]
+    pub fn copy_to(&self, buffer: &mut [u32]) -> bool {
+        let count = self.words.len();
+        match buffer {
+            [first, rest @ ..] if rest.len() >= count => {
+                *first = count as u32;
+                rest[..count].copy_from_slice(&self.words);
+                true
+            }
+            [first, second, ..] => {
+                *first = TOO_SMALL;
+                *second = count as u32 + 1;
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// Replaces the message by the result of an operation.
     pub fn write(&mut self, result: Result<Item, Failure>) {
         self.clear();
         match result {
@@ -329,10 +381,9 @@ impl Message {
             }
             Err(failure) => self.failure(&failure),
         }
-        self.is_ascii = self.text.iter().all(|unit| *unit < 0x80);
     }
 
-    /// Writes values one after the other in place of what the message had.
+    /// Replaces the message by values, one after the other.
     pub fn write_all(&mut self, values: &[&Value]) {
         self.clear();
         for value in values {
@@ -342,7 +393,6 @@ impl Message {
                 break;
             }
         }
-        self.is_ascii = self.text.iter().all(|unit| *unit < 0x80);
     }
 
     fn clear(&mut self) {
@@ -453,14 +503,6 @@ fn too_large() -> Failure {
         codes::BAD_MESSAGE,
         "the result is too large for one message",
     )
-}
-
-/// Writes a list of values, as the input of a price.
-#[must_use]
-pub fn encode(value: &Value) -> Message {
-    let mut message = Message::default();
-    message.write(Ok(Item::Value(value.clone())));
-    message
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ export function priceBy(run: Pricing | undefined): void {
   pricerIsSet = true
   engine.backend.setPricer((op, text) => {
     try {
-      return Number(pricing?.price(op, engine.answer(text)[0]) ?? NaN)
+      return Number(pricing?.price(op, engine.answer(text)) ?? NaN)
     } catch {
       // The static price applies.
       return NaN

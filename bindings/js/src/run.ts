@@ -306,19 +306,7 @@ export class ActiveRun implements Caller, Answering {
       value = error
     }
     return (message) => {
-      const extra = context.extra()
-      if (ok) {
-        try {
-          message.put(true).value(value, 'result', this.limits)
-        } catch (error) {
-          ok = false
-          value = error
-          message.restart()
-        }
-      }
-      if (!ok) message.put(false).value(this.failureOf(value), 'error', TRUSTED)
-      if (extra === undefined) message.put(undefined)
-      else message.value(extra, 'extra', TRUSTED)
+      this.writeAnswer(() => message.restart(), { ok, value, context })
       // The function may have aborted the run, which then has no listener yet.
       message.put(this.aborted || this.options.signal?.aborted === true)
     }
@@ -482,23 +470,26 @@ export class ActiveRun implements Caller, Answering {
     }
   }
 
-  private answer({ id, ok, value, context }: Settled): Event {
+  private answer(settled: Settled): Event {
     // The function that answers may have aborted the run.
     if (this.aborted) return this.abort()
+    const message = this.writeAnswer(() => this.called(settled.id), settled)
+    return message.num(now() - this.started).send(Op.answer)
+  }
+
+  /** Writes an answer and what is charged. A value that is refused is an error. */
+  private writeAnswer(start: () => Wire, { ok, value, context }: Omit<Settled, 'id'>): Wire {
     const extra = context?.extra()
+    let message: Wire | undefined
     if (ok) {
-      const message = this.called(id).put(true)
-      let refused: unknown
       try {
-        message.value(value, 'result', this.limits)
+        message = start().put(true).value(value, 'result', this.limits)
       } catch (error) {
-        refused = error
+        value = error
       }
-      if (refused === undefined) return this.reply(message, extra)
-      value = refused
     }
-    const message = this.called(id).put(false)
-    return this.reply(message.value(this.failureOf(value), 'error', TRUSTED), extra)
+    message ??= start().put(false).value(this.failureOf(value), 'error', TRUSTED)
+    return extra === undefined ? message.put(undefined) : message.value(extra, 'extra', TRUSTED)
   }
 
   /** What the engine gets of a thrown value. */
@@ -515,12 +506,6 @@ export class ActiveRun implements Caller, Answering {
   private called(id: string | number): Wire {
     const message = this.begin().num(this.run)
     return typeof id === 'number' ? message.num(id) : message.put(id)
-  }
-
-  private reply(message: Wire, extra: unknown): Event {
-    if (extra === undefined) message.put(undefined)
-    else message.value(extra, 'extra', TRUSTED)
-    return message.num(now() - this.started).send(Op.answer)
   }
 
   private cancel(ids: (string | number)[]): void {

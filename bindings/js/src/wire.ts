@@ -226,7 +226,6 @@ export class Wire {
       this.words[0] = 0
       return ''
     }
-    this.restart()
     write(this)
     this.words[0] = this.pos - 1
     const written = this.text
@@ -234,7 +233,7 @@ export class Wire {
     return written
   }
 
-  /** Begins the answer of `during` again. */
+  /** Begins the answer of `during`, also again. */
   restart(): this {
     this.busy = true
     this.pos = 1

@@ -10,21 +10,14 @@
 
 mod env;
 
-use a99_bindings::wire::{Message, decode};
-use a99_bindings::{Caller, DirectAnswer, DirectCall, Failure, Host, Item, Pricer, Value};
+use a99_bindings::wire::{Message, TAKE, decode, decode_answer};
+use a99_bindings::{Caller, DirectAnswer, DirectCall, Failure, Host, Pricer, Value};
 use env::{Call, Env, Reference, Status};
 use napi_sys as sys;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Operation of the glue: the output that did not fit.
-const TAKE: u32 = 255;
-
-/// First word of an output that did not fit; the second is the number of words needed.
-const TOO_SMALL: u32 = u32::MAX;
 
 /// State of an environment.
 #[derive(Default)]
@@ -59,46 +52,28 @@ impl Pricer for NodePricer {
             return f64::NAN;
         };
         let mut message = Message::default();
-        let list = Value::Array(vec![input.clone(), context.clone()]);
-        message.write(Ok(Item::Value(list)));
+        message.write_all(&[input, context]);
         price(env, &function, op, message).unwrap_or(f64::NAN)
     }
 }
 
 /// Calls the function of [`CALLER`] on the thread of its environment.
-#[derive(Default)]
-struct NodeCaller {
-    /// Whether the run was aborted meanwhile.
-    stops: AtomicBool,
-}
+struct NodeCaller;
 
 impl Caller for NodeCaller {
     fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer> {
         let (env, function) = CALLER.with_borrow(Option::clone)?;
-        let answer = answer_directly(env, &function, call).ok()??;
-        let [ok, value, extra, stops] = answer;
-        self.stops
-            .store(stops.as_bool() == Some(true), Ordering::Relaxed);
-        let answer = match ok.as_bool() {
-            Some(true) => Ok(value),
-            _ => Err(value),
-        };
-        Some(DirectAnswer { answer, extra })
-    }
-
-    fn stops(&self) -> bool {
-        self.stops.load(Ordering::Relaxed)
+        answer_directly(env, &function, call).ok()?
     }
 }
 
-/// Calls the function with a message of inputs and fuel. It writes whether the atom succeeded, its
-/// answer, what is charged, and whether the run was aborted; or nothing, for an answer that it does
-/// not have yet.
+/// Calls the function with a message of inputs and fuel, and reads what it writes
+/// ([`decode_answer`]).
 fn answer_directly(
     env: Env,
     function: &Reference,
     call: &DirectCall<'_>,
-) -> Status<Option<[Value; 4]>> {
+) -> Status<Option<DirectAnswer>> {
     env.scoped(|| {
         let addon = env.data::<Addon>()?;
         // SAFETY: this is the thread of the environment, and no other reference to the addon's
@@ -114,24 +89,8 @@ fn answer_directly(
         // SAFETY: as above; the function has ended.
         let addon = unsafe { &mut *addon };
         let buffer = addon.buffer.as_ref().ok_or(sys::Status::napi_invalid_arg)?;
-        let (count, words) = env
-            .words(buffer)?
-            .split_first()
-            .ok_or(sys::Status::napi_invalid_arg)?;
-        if *count == 0 {
-            return Ok(None);
-        }
-        let words = words
-            .get(..*count as usize)
-            .ok_or(sys::Status::napi_invalid_arg)?;
         env.read_utf16(result, &mut addon.text)?;
-        let items = decode(words, &addon.text).unwrap_or_default();
-        let mut values = items.into_iter().map(|item| match item {
-            Item::Value(value) => value,
-            Item::Bytes(_) => Value::Undefined,
-        });
-        let mut next = || values.next().unwrap_or(Value::Undefined);
-        Ok(Some([next(), next(), next(), next()]))
+        Ok(decode_answer(env.words(buffer)?, &addon.text))
     })
 }
 
@@ -154,19 +113,9 @@ fn price(env: Env, function: &Reference, op: &str, message: Message) -> Status<f
 /// fit.
 fn write(env: Env, addon: &mut Addon, message: Message) -> Status<()> {
     let buffer = addon.buffer.as_ref().ok_or(sys::Status::napi_invalid_arg)?;
-    let words = env.words(buffer)?;
-    match words {
-        [first, rest @ ..] if rest.len() >= message.words.len() => {
-            *first = message.words.len() as u32;
-            rest[..message.words.len()].copy_from_slice(&message.words);
-            addon.message = message;
-        }
-        [first, second, ..] => {
-            *first = TOO_SMALL;
-            *second = message.words.len() as u32 + 1;
-            addon.kept = Some(message);
-        }
-        _ => return Err(sys::Status::napi_invalid_arg),
+    match message.copy_to(env.words(buffer)?) {
+        true => addon.message = message,
+        false => addon.kept = Some(message),
     }
     Ok(())
 }
@@ -197,10 +146,9 @@ fn operation(env: Env, call: &Call) -> Status<sys::napi_value> {
     };
     // SAFETY: as above. Operations take the host by shared reference.
     let host: *const Host = unsafe { ptr::addr_of!((*addon).host) };
-    let caller = NodeCaller::default();
     let direct = CALLER
         .with_borrow(Option::is_some)
-        .then_some(&caller as &dyn Caller);
+        .then_some(&NodeCaller as &dyn Caller);
     let result = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the state lives as long as the environment, which is alive during its call.
         args.and_then(|args| unsafe { &*host }.call_with(op, args, direct))
@@ -243,7 +191,7 @@ fn set_pricer(env: Env, call: &Call) -> Status<sys::napi_value> {
     let pricer = function
         .as_ref()
         .map(|_| Arc::new(NodePricer) as Arc<dyn Pricer>);
-    PRICER.with_borrow_mut(|slot| *slot = function);
+    PRICER.set(function);
     // SAFETY: this is the thread of the environment, which owns the state.
     unsafe { (*addon).host.set_pricer(pricer) };
     env.undefined()

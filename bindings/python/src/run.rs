@@ -387,11 +387,11 @@ impl Caller for Calls<'_> {
                 )
             })
         });
-        Some(answer.into())
-    }
-
-    fn stops(&self) -> bool {
-        self.stopped.get().is_some()
+        Some(DirectAnswer {
+            answer,
+            extra: Value::Undefined,
+            stops: self.stopped.get().is_some(),
+        })
     }
 }
 

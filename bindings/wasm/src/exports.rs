@@ -1,18 +1,11 @@
 //! The exports and imports.
 
-use a99_bindings::wire::{Message, decode};
-use a99_bindings::{Caller, DirectAnswer, DirectCall, Host, Item, Pricer, Value};
+use a99_bindings::wire::{Message, TAKE, decode, decode_answer};
+use a99_bindings::{Caller, DirectAnswer, DirectCall, Host, Pricer, Value};
 use agent99::capabilities::{Clock, Random};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Operation of the glue: the output that did not fit.
-const TAKE: u32 = 255;
-
-/// First word of an output that did not fit; the second is the number of words needed.
-const TOO_SMALL: u32 = u32::MAX;
 
 mod imports {
     #[link(wasm_import_module = "env")]
@@ -47,8 +40,7 @@ impl Random for Embedder {
 impl Pricer for Embedder {
     fn price(&self, op: &str, input: &Value, context: &Value) -> f64 {
         let mut message = Message::default();
-        let list = Value::Array(vec![input.clone(), context.clone()]);
-        message.write(Ok(Item::Value(list)));
+        message.write_all(&[input, context]);
         let op: Vec<u16> = op.encode_utf16().collect();
         let text = std::mem::take(&mut message.text);
         STATE.with_borrow_mut(|state| state.write(message));
@@ -57,17 +49,9 @@ impl Pricer for Embedder {
     }
 }
 
-/// Answers calls of atoms at once, by the embedder.
-#[derive(Default)]
-struct EmbedderCaller {
-    /// Whether the run was aborted meanwhile.
-    stops: AtomicBool,
-}
-
-impl Caller for EmbedderCaller {
-    /// The embedder gets a message of inputs and fuel. It writes whether the atom succeeded, its
-    /// answer, what is charged, and whether the run was aborted; or nothing, for an answer that it
-    /// does not have yet. It returns the UTF-16 units of the answer's text.
+impl Caller for Embedder {
+    /// The embedder gets a message of inputs and fuel, writes its answer ([`decode_answer`]), and
+    /// returns the UTF-16 units of the answer's text.
     fn call(&self, call: &DirectCall<'_>) -> Option<DirectAnswer> {
         let mut message = STATE.with_borrow_mut(|state| std::mem::take(&mut state.out));
         let fuel = Value::Number(call.fuel_left.to_f64());
@@ -76,30 +60,7 @@ impl Caller for EmbedderCaller {
         STATE.with_borrow_mut(|state| state.write(message));
         // SAFETY: the address and the length are those of a living buffer, which the embedder reads.
         let units = unsafe { imports::call(call.place, text.as_ptr(), text.len()) };
-        let items = STATE.with_borrow(|state| {
-            let (count, words) = state.words.split_first()?;
-            let words = words
-                .get(..*count as usize)
-                .filter(|words| !words.is_empty())?;
-            decode(words, state.text.get(..units)?).ok()
-        })?;
-        let mut values = items.into_iter().map(|item| match item {
-            Item::Value(value) => value,
-            Item::Bytes(_) => Value::Undefined,
-        });
-        let mut next = || values.next().unwrap_or(Value::Undefined);
-        let (ok, value, extra) = (next(), next(), next());
-        self.stops
-            .store(next().as_bool() == Some(true), Ordering::Relaxed);
-        let answer = match ok.as_bool() {
-            Some(true) => Ok(value),
-            _ => Err(value),
-        };
-        Some(DirectAnswer { answer, extra })
-    }
-
-    fn stops(&self) -> bool {
-        self.stops.load(Ordering::Relaxed)
+        STATE.with_borrow(|state| decode_answer(&state.words, state.text.get(..units)?))
     }
 }
 
@@ -117,20 +78,12 @@ struct State {
 
 impl State {
     fn write(&mut self, message: Message) {
-        match self.words.as_mut_slice() {
-            [first, rest @ ..] if rest.len() >= message.words.len() => {
-                *first = message.words.len() as u32;
-                rest[..message.words.len()].copy_from_slice(&message.words);
-                self.out = message;
-            }
-            [first, second, ..] => {
-                *first = TOO_SMALL;
-                *second = message.words.len() as u32 + 1;
-                // The text is read after the call, also if the words are not.
-                self.out.text.clone_from(&message.text);
-                self.kept = Some(message);
-            }
-            _ => self.kept = Some(message),
+        if message.copy_to(&mut self.words) {
+            self.out = message;
+        } else {
+            // The text is read after the call, also if the words are not.
+            self.out.text.clone_from(&message.text);
+            self.kept = Some(message);
         }
     }
 }
@@ -175,9 +128,8 @@ extern "C" fn a99_call(op: u32, words: usize, units: usize) -> usize {
     if let Some(args) = args {
         // The state is not borrowed meanwhile: the price function may do operations.
         let host = HOST.with(Rc::clone);
-        let caller = EmbedderCaller::default();
         let is_caller = STATE.with_borrow(|state| state.is_caller);
-        let direct = is_caller.then_some(&caller as &dyn Caller);
+        let direct = is_caller.then_some(&Embedder as &dyn Caller);
         let result = args.and_then(|args| host.call_with(op, args, direct));
         let mut message = STATE.with_borrow_mut(|state| std::mem::take(&mut state.out));
         message.write(result);

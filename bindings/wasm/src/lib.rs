@@ -2,8 +2,8 @@
 //!
 //! | export | what it does |
 //! |---|---|
-//! | `a99_words(words)` | the address of the buffer of messages, with room for so many words |
-//! | `a99_text(units)` | the address of the buffer of input text, with room for so many UTF-16 units |
+//! | `a99_words(words)` | the address of the buffer of messages, with room for `words` words |
+//! | `a99_text(units)` | the address of the buffer of input text, with room for `units` UTF-16 units |
 //! | `a99_call(op, words, units)` | does an operation; the units of its text |
 //! | `a99_text_out()` | the address of that text |
 //! | `a99_pricer(on)` | whether prices are asked of the import `price` |
