@@ -83,12 +83,13 @@ pub use a99_capabilities::{
     Embedder, Fetch, FixedClock, FnAgentRunner, Grant, HashEmbedder, Llm, LlmBattery, LocalStorage,
     MAX_KEY_BYTES, MAX_STATE_DEPTH, MAX_TOP_K, MODE_BITS, MemoryDom, MemoryLocalStorage,
     MemoryProcedures, MemoryShell, MemoryStore, MemoryTurn, MessageFailure, MessageUpdate, Page,
-    ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, ScanMeter, Script,
-    ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery, ScriptedTranspiler,
-    ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, StoredKey, StoredValue, TimerDue,
-    Transpiler, TurnCall, TurnChange, TurnEvent, TurnGuest, TurnMessage, TurnPart, TurnQuery,
-    TurnTimer, Xml, check_path, merge_state, timer_name, uuid_v4, value_bytes,
+    ProcedureLimits, ProcedureMiss, Procedures, Query, Random, Reply, RequestHost, Requests,
+    ScanMeter, Script, ScriptError, ScriptedAi, ScriptedFetch, ScriptedLlm, ScriptedLlmBattery,
+    ScriptedTranspiler, ScriptedXml, Secret, SeededRandom, Selection, Shell, ShellCommand,
+    ShellError, ShellErrorKind, ShellOutput, ShellReply, ShellRequest, Store, StoreMethod,
+    StoredKey, StoredValue, TimerDue, Transpiler, TurnCall, TurnChange, TurnEvent, TurnGuest,
+    TurnMessage, TurnPart, TurnQuery, TurnTimer, Xml, check_path, merge_state, request_methods,
+    timer_name, uuid_v4, value_bytes,
 };
 #[cfg(feature = "testing")]
 pub use a99_capabilities::{SuiteResult, suite};

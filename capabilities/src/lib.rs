@@ -58,6 +58,7 @@ mod llm_battery;
 mod local_storage;
 mod procedures;
 mod random;
+mod requests;
 mod script;
 mod scripted;
 mod secret;
@@ -92,6 +93,7 @@ pub use procedures::{MemoryProcedures, ProcedureLimits, ProcedureMiss, Procedure
 #[cfg(not(all(target_family = "wasm", target_os = "unknown")))]
 pub use random::SystemRandom;
 pub use random::{Random, SeededRandom, uuid_v4};
+pub use requests::{RequestHost, Requests, request_methods};
 pub use scripted::{Script, ScriptError};
 pub use secret::Secret;
 pub use set::{Capabilities, Grant};

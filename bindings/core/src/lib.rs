@@ -11,7 +11,6 @@
 
 #![warn(unreachable_pub)]
 
-mod agent_turn;
 mod asks;
 mod atoms;
 mod codes;
@@ -23,7 +22,6 @@ mod options;
 mod programs;
 mod reflect;
 mod runs;
-mod shell;
 mod slab;
 #[cfg(test)]
 mod tests;

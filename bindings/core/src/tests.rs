@@ -194,7 +194,7 @@ fn every_capability_can_be_offered() {
         let is_ours = OF_THE_ENGINE.contains(&name);
         assert!(
             granted.contains(&name) != is_ours,
-            "{name}: bindings/core/src/granted.rs"
+            "{name}: capabilities/src/requests/mod.rs"
         );
     }
 }

@@ -16,7 +16,6 @@ mod replay;
 mod script;
 mod stored;
 mod suspended;
-mod turn;
 mod vm_engine;
 
 pub use compare::{Difference, Rules, condition_difference, outcome_difference};

@@ -7,13 +7,11 @@ use a99_core::error::ErrorCode;
 use a99_core::value::Value;
 use agent99::artifact::EncodeOptions;
 use agent99::capabilities::{
-    AgentCall, AgentReply, AgentRunner, BoxFuture, Capabilities, CapabilityError, Embedder, Fetch,
-    FixedClock, Llm, LlmBattery, SeededRandom, Shell, ShellCommand, ShellError, ShellErrorKind,
-    ShellOutput, ShellReply, ShellRequest, Store, StoreMethod, Transpiler, Xml,
+    BoxFuture, Capabilities, CapabilityError, FixedClock, RequestHost, Requests, SeededRandom,
 };
 use agent99::{
     AbortSignal, Agent, AtomBody, AtomDef, AtomError, AtomSet, AtomSig, AtomTimeout, CostModel,
-    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Map, Outcome, Params,
+    CostOverride, Engine as Agents, EngineBuilder, Equality, HostReply, Outcome, Params,
     RunEventKind, RunOptions, all_atoms,
 };
 use std::borrow::Cow;
@@ -107,248 +105,22 @@ pub(super) async fn wait(ms: f64) {
 
 pub(super) type Answer<'a> = BoxFuture<'a, Result<Value, CapabilityError>>;
 
-impl Fetch for Scripted {
-    fn fetch(&self, url: Value, options: Value) -> Answer<'_> {
-        self.reply("fetch", vec![url, options])
-    }
-}
-
-impl Llm for Scripted {
-    fn predict(&self, prompt: Value, options: Value) -> Answer<'_> {
-        self.reply("llm.predict", vec![prompt, options])
-    }
-}
-
-impl Xml for Scripted {
-    fn parse(&self, text: Value) -> Answer<'_> {
-        self.reply("xml.parse", vec![text])
-    }
-}
-
-impl Transpiler for Scripted {
-    fn transpile(&self, code: Value) -> Answer<'_> {
-        self.reply("code.transpile", vec![code])
-    }
-}
-
-impl LlmBattery for Scripted {
-    fn predict(&self, system: Value, user: Value, tools: Value, format: Value) -> Answer<'_> {
-        self.reply("llmBattery.predict", vec![system, user, tools, format])
-    }
-}
-
-impl Embedder for Scripted {
-    fn embed(&self, text: Value) -> Answer<'_> {
-        self.reply("vector.embed", vec![text])
-    }
-}
-
-impl AgentRunner for Scripted {
-    fn run(
-        &self,
-        id: Value,
-        input: Value,
-        _: AgentCall,
-    ) -> BoxFuture<'_, Result<AgentReply, CapabilityError>> {
-        let answer = self.reply("agent.run", vec![id, input]);
-        Box::pin(async move { answer.await.map(AgentReply::from) })
-    }
-}
-
-impl Store for Scripted {
-    fn supports(&self, method: StoreMethod) -> bool {
-        self.provides(&format!("store.{}", method.as_str()))
+impl RequestHost for Scripted {
+    fn offers(&self, method: &str) -> bool {
+        self.provides(method)
     }
 
-    fn get(&self, key: Value) -> Answer<'_> {
-        self.reply("store.get", vec![key])
-    }
-
-    fn set(&self, key: Value, value: Value) -> Answer<'_> {
-        self.reply("store.set", vec![key, value])
-    }
-
-    fn query(&self, query: Value) -> Answer<'_> {
-        self.reply("store.query", vec![query])
-    }
-
-    fn vector_search(
-        &self,
-        collection: Value,
-        vector: Value,
-        k: Value,
-        filter: Value,
-    ) -> Answer<'_> {
-        self.reply("store.vectorSearch", vec![collection, vector, k, filter])
-    }
-
-    fn query_predicate(&self, query: Value) -> Answer<'_> {
-        self.reply("store.queryPredicate", vec![query])
-    }
-
-    fn create_collection(&self, collection: Value, schema: Value, dimension: Value) -> Answer<'_> {
-        self.reply(
-            "store.createCollection",
-            vec![collection, schema, dimension],
-        )
-    }
-
-    fn vector_add(&self, collection: Value, document: Value) -> Answer<'_> {
-        self.reply("store.vectorAdd", vec![collection, document])
-    }
-
-    fn delete(&self, key: Value) -> Answer<'_> {
-        self.reply("store.delete", vec![key])
-    }
-
-    fn set_until(&self, key: Value, value: Value, expires_ms: f64) -> Answer<'_> {
-        self.reply("store.setUntil", vec![key, value, expires_ms.into()])
-    }
-
-    fn list(&self, prefix: Value, cursor: Value, limit: Value) -> Answer<'_> {
-        self.reply("store.list", vec![prefix, cursor, limit])
-    }
-
-    fn compare_and_set(
-        &self,
-        key: Value,
-        expected: Value,
-        value: Value,
-        expires_ms: Option<f64>,
-    ) -> Answer<'_> {
-        let mut args = vec![key, expected, value];
-        args.extend(expires_ms.map(Value::Number));
-        self.reply("store.compareAndSet", args)
-    }
-
-    fn vector_upsert(&self, collection: Value, document: Value) -> Answer<'_> {
-        self.reply("store.vectorUpsert", vec![collection, document])
-    }
-
-    fn vector_delete(&self, collection: Value, id: Value) -> Answer<'_> {
-        self.reply("store.vectorDelete", vec![collection, id])
-    }
-}
-
-fn text(bytes: &[u8]) -> Value {
-    Value::from(String::from_utf8_lossy(bytes).into_owned())
-}
-
-fn bytes(value: Option<&Value>) -> Vec<u8> {
-    let text = value.and_then(Value::as_text);
-    text.map_or_else(Vec::new, |text| text.as_bytes().to_vec())
-}
-
-/// A request in the notation of vectors.
-fn request_value(request: &ShellRequest) -> Value {
-    let texts = |all: &[String]| Value::Array(all.iter().map(|t| t.as_str().into()).collect());
-    let mut map = Map::new();
-    map.insert(
-        "command",
-        match &request.command {
-            ShellCommand::Script(script) => script.as_str().into(),
-            ShellCommand::Argv(argv) => texts(argv),
-        },
-    );
-    if let Some(cwd) = &request.cwd {
-        map.insert("cwd", cwd.as_str());
-    }
-    if !request.env.is_empty() {
-        let pairs = request
-            .env
-            .iter()
-            .map(|(k, v)| (k.as_str(), Value::from(v.as_str())));
-        map.insert("env", Value::Object(pairs.collect()));
-    }
-    if !request.stdin.is_empty() {
-        map.insert("stdin", text(&request.stdin));
-    }
-    if let Some(timeout) = request.timeout {
-        map.insert("timeoutMs", timeout.as_nanos() as f64 / 1e6);
-    }
-    map.insert("outputLimit", request.output_limit as f64);
-    Value::Object(map)
-}
-
-impl Scripted {
-    fn shell_reply<T>(
-        &self,
-        method: &'static str,
-        args: Vec<Value>,
-        read: impl FnOnce(Value) -> T + Send + 'static,
-    ) -> ShellReply<'_, T> {
-        let answer = self.reply(method, args);
-        Box::pin(async move {
-            let failed = |e: CapabilityError| ShellError::new(ShellErrorKind::Failed, e.message);
-            answer.await.map(read).map_err(failed)
-        })
-    }
-}
-
-impl Shell for Scripted {
-    fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput> {
-        self.shell_reply("shell.exec", vec![request_value(&request)], |value| {
-            let number = |name: &str| value.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-            ShellOutput {
-                stdout: bytes(value.get("stdout")),
-                stderr: bytes(value.get("stderr")),
-                exit_code: number("exitCode") as u8,
-                elapsed: Duration::from_secs_f64(number("elapsedMs") / 1000.0),
-                ..ShellOutput::default()
-            }
-        })
-    }
-
-    fn write_file(&self, path: String, content: Vec<u8>, mode: u32) -> ShellReply<'_, ()> {
-        let args = vec![path.into(), text(&content), f64::from(mode).into()];
-        self.shell_reply("shell.writeFile", args, drop)
-    }
-
-    fn read_file(&self, path: String, limit: usize) -> ShellReply<'_, Vec<u8>> {
-        let args = vec![path.into(), (limit as f64).into()];
-        self.shell_reply("shell.readFile", args, |value| bytes(Some(&value)))
+    fn request(&self, method: &'static str, args: Vec<Value>) -> Answer<'_> {
+        self.reply(method, args)
     }
 }
 
 pub(super) fn capabilities(script: &SharedScript) -> Capabilities {
-    let has = |name: &str| {
-        let script = script.lock().unwrap_or_else(|e| e.into_inner());
-        script.provides(name) || script.provides_any(name)
-    };
-    let scripted = Arc::new(Scripted(script.clone()));
-    let mut granted = Capabilities::none();
-    if has("fetch") {
-        granted.fetch = Some(scripted.clone());
-    }
-    if has("store") {
-        granted.store = Some(scripted.clone());
-    }
-    if has("llm.predict") {
-        granted.llm = Some(scripted.clone());
-    }
-    if has("llmBattery.predict") {
-        granted.llm_battery = Some(scripted.clone());
-    }
-    if has("vector.embed") {
-        granted.embedder = Some(scripted.clone());
-    }
-    if has("agent.run") {
-        granted.agent = Some(scripted.clone());
-    }
-    if has("agentTurn") {
-        granted.agent_turn = Some(scripted.clone());
-    }
-    if has("xml.parse") {
-        granted.xml = Some(scripted.clone());
-    }
-    if has("shell") {
-        granted.shell = Some(scripted.clone());
-    }
-    if has("ai.generate") {
+    let scripted = Scripted(script.clone());
+    let has_model = scripted.provides("ai.generate");
+    let mut granted = Requests(scripted).granted();
+    if has_model {
         granted.ai = Some(Arc::new(super::models::ScriptedModel(script.clone())));
-    }
-    if has("code.transpile") {
-        granted.transpiler = Some(scripted);
     }
     granted
 }

@@ -1,11 +1,12 @@
 //! The turn of a long-lived agent, kept by the host.
 
-use crate::granted::{Done, HostCapabilities, Reply};
-use agent99::Value;
-use agent99::capabilities::{AgentTurn, TurnQuery};
+use super::{Done, RequestHost, Requests};
+use crate::error::Reply;
+use crate::{AgentTurn, TurnQuery};
+use a99_core::value::Value;
 
 /// Names of the methods as requests.
-pub(crate) const METHODS: &[&str] = &[
+pub(super) const METHODS: &[&str] = &[
     "agentTurn.state",
     "agentTurn.setState",
     "agentTurn.settings",
@@ -34,7 +35,7 @@ macro_rules! passed_on {
     };
 }
 
-impl AgentTurn for HostCapabilities {
+impl<H: RequestHost> AgentTurn for Requests<H> {
     passed_on! {
         state() = "agentTurn.state", Reply ask;
         settings() = "agentTurn.settings", Reply ask;
@@ -58,7 +59,7 @@ impl AgentTurn for HostCapabilities {
     }
 
     fn has_storage(&self) -> bool {
-        self.offers("agentTurn.storage")
+        self.0.offers("agentTurn.storage")
     }
 
     fn storage(&self, how: TurnQuery, sql: Value, params: Value) -> Reply<'_> {

@@ -1,11 +1,11 @@
 //! A computer of the host.
 
-use crate::granted::HostCapabilities;
-use agent99::capabilities::{
+use super::{RequestHost, Requests};
+use crate::{
     CapabilityError, Shell, ShellCommand, ShellError, ShellErrorKind, ShellOutput, ShellReply,
     ShellRequest,
 };
-use agent99::{Map, Value};
+use a99_core::value::{Map, Value};
 use std::time::Duration;
 
 /// Bytes as a text, with U+FFFD for what is no UTF-8.
@@ -48,7 +48,7 @@ fn request_value(request: &ShellRequest) -> Value {
     Value::Object(map)
 }
 
-impl HostCapabilities {
+impl<H: RequestHost> Requests<H> {
     fn shell<T>(
         &self,
         method: &'static str,
@@ -65,7 +65,7 @@ impl HostCapabilities {
     }
 }
 
-impl Shell for HostCapabilities {
+impl<H: RequestHost> Shell for Requests<H> {
     fn exec(&self, request: ShellRequest) -> ShellReply<'_, ShellOutput> {
         self.shell("shell.exec", vec![request_value(&request)], |value| {
             let number = |name: &str| value.get(name).and_then(Value::as_f64).unwrap_or(0.0);
